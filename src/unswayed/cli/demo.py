@@ -1,0 +1,91 @@
+"""See the effect: cross entropy and CTRR on digits with wrong labels, for the same epochs.
+
+The runs are kept; called again, the demo shows them without training anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unswayed.cli.show import comparison_table, console
+from unswayed.cli.train import watched
+from unswayed.recipe import Recipe
+from unswayed.report.chart import Line, Panel, chart
+from unswayed.report.table import comparison, method_of
+from unswayed.training.files import write_json, write_text
+from unswayed.training.run import Run
+
+RECIPES = ("digits-ce", "digits")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("words", nargs="*", metavar="key=value", help="overrides for both methods")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0 on (1)")
+    parser.add_argument("--runs", default="runs/demo", help="where the runs go (runs/demo)")
+    parser.add_argument("--save", metavar="DIR", help="also write demo.json and demo.svg there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train both, then show table, plot and folders."""
+    folder = Path(args.runs)
+    groups = []
+    for name in RECIPES:
+        group = []
+        for seed in range(args.seeds):
+            recipe = Recipe.load(name, *args.words, f"train.seed={seed}")
+            title = f"{method_of(dict(recipe.sections))}, seed {seed}"
+            group.append(watched(recipe, folder / f"{name}-seed{seed}", title))
+        groups.append(group)
+    rows = comparison([made for group in groups for made in group])
+    console().print(comparison_table(rows, oracle=False))
+    svg = picture(groups)
+    write_text(folder / "demo.svg", svg)
+    if args.save:
+        target = Path(args.save)
+        target.mkdir(parents=True, exist_ok=True)
+        write_text(target / "demo.svg", svg)
+        write_json(target / "demo.json", results(groups))
+    print(f"plot: {folder / 'demo.svg'}")
+    for group in groups:
+        for made in group:
+            print(f"run:  {made.path}")
+    return 0
+
+
+def picture(groups: list[list[Run]]) -> str:
+    """Return the chart of test accuracy and memorisation over epochs."""
+
+    def lines(key: str) -> list[Line]:
+        return [
+            Line(method_of(group[0].recipe), [[row.get(key) for row in r.metrics] for r in group])
+            for group in groups
+        ]
+
+    noise = groups[0][0].provenance["noise"]
+    title = f"digits, {100 * noise['realised_rate']:.0f} % of the training labels wrong"
+    return chart(
+        [
+            Panel("test accuracy", lines("test_accuracy")),
+            Panel("wrong labels memorised", lines("wrong_as_given")),
+        ],
+        title,
+    )
+
+
+def results(groups: list[list[Run]]) -> dict[str, object]:
+    """Return all numbers of the demo with their origin."""
+    return {
+        "command": "unswayed demo",
+        "runs": [
+            {
+                "method": method_of(made.recipe),
+                "recipe": made.recipe,
+                "provenance": made.provenance,
+                "summary": made.summary,
+            }
+            for group in groups
+            for made in group
+        ],
+    }

@@ -1,0 +1,68 @@
+"""List what a recipe can name: components, their options, defaults and papers."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from typing import Any
+
+from unswayed.errors import UsageError
+from unswayed.recipe import REGISTRIES, TRAIN, shipped
+from unswayed.registry import Component, did_you_mean
+
+KINDS = ("recipes", "data", "noise", "views", "model", "loss", "framework", "regularizer", "train")
+PLURALS = {"noises": "noise", "view": "views", "losses": "loss", "recipe": "recipes"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("kind", metavar="KIND", nargs="?", help=", ".join(KINDS))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one kind, or all."""
+    kind = args.kind
+    if kind is not None:
+        kind = PLURALS.get(kind, kind)
+        kind = kind if kind in KINDS else kind.removesuffix("s")
+        if kind not in KINDS:
+            raise UsageError(f"there is nothing called {args.kind!r}; {did_you_mean(kind, KINDS)}")
+    for number, each in enumerate([kind] if kind else KINDS):
+        print(("\n" if number else "") + "\n".join(_lines(each)))
+    return 0
+
+
+def _lines(kind: str) -> list[str]:
+    if kind == "recipes":
+        return ["[recipes]", *(f"  {name}: {about}" for name, about in shipped().items())]
+    if kind == "train":
+        return ["[train]", *_options(TRAIN, "  ")]
+    registry = REGISTRIES["views.weak" if kind == "views" else kind]
+    lines = ["[views.weak] and [views.strong]" if kind == "views" else f"[{kind}]"]
+    for name in registry.names():
+        component = registry[name]
+        paper = f" ({component.paper})" if component.paper else ""
+        lines += [
+            f"  {name}: {component.summary.rstrip('.')}{paper}",
+            *_options(component, "      "),
+        ]
+    return lines
+
+
+def _options(component: Component[Any], indent: str) -> list[str]:
+    return [
+        f"{indent}{name} = {_default(p)}{'  # ' * bool(text)}{text}"
+        for name, p in component.options.items()
+        for text in [component.help.get(name, "").rstrip(".")]
+    ]
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    if parameter.default is inspect.Parameter.empty:
+        return "(required)"
+    value = parameter.default
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f"{part:.4g}" for part in value) + "]"
+    if value is None:
+        return "(none)"
+    return str(value).lower() if isinstance(value, bool) else repr(value)

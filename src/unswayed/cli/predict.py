@@ -1,0 +1,68 @@
+"""Classify image files with a finished run."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+
+import torch
+
+from unswayed.data.decode import decode
+from unswayed.errors import UsageError
+from unswayed.training.files import write_text
+from unswayed.training.run import Run
+
+BATCH = 64
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+    parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files")
+    parser.add_argument("--csv", metavar="FILE", help="write path,label,probability to a file")
+    parser.add_argument(
+        "--weights", choices=("last", "selected"), default="last", help="which weights (last)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict what can be read; name what cannot, and then exit with 1."""
+    found = Run(args.run)
+    net, config = found.classifier(args.weights), found.config
+    size = (config["image_size"][0], config["image_size"][1])
+    rows: list[tuple[str, str, float]] = []
+    failed = 0
+    for start in range(0, len(args.images), BATCH):
+        paths, images = [], []
+        for path in args.images[start : start + BATCH]:
+            try:
+                images.append(decode(path, config["channels"], size))
+                paths.append(path)
+            except UsageError as error:
+                failed += 1
+                print(f"unswayed: {error}", file=sys.stderr)
+        if images:
+            probability, label = net.predict_proba(torch.stack(images)).max(dim=1)
+            for path, p, k in zip(paths, probability.tolist(), label.tolist(), strict=True):
+                rows.append((path, config["classes"][k], p))
+    _show(rows, args.csv)
+    return 1 if failed else 0
+
+
+def _show(rows: list[tuple[str, str, float]], target: str | None) -> None:
+    if target is None:
+        for path, label, probability in rows:
+            print(f"{path}\t{label}\t{probability:.4f}")
+        return
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("path", "label", "probability"))
+    writer.writerows((path, label, f"{probability:.6f}") for path, label, probability in rows)
+    try:
+        write_text(Path(target), text.getvalue())
+    except OSError as error:
+        raise UsageError(f"--csv: {target} cannot be written: {error}") from error
+    print(target)

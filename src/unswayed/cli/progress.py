@@ -1,0 +1,99 @@
+"""Progress with an ETA: a live bar on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from unswayed.types import Epoch, Step
+
+QUIET_SECONDS = 10.0
+
+
+class Watcher:
+    """Shows the events of one training; a context manager that is called with each of them."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.console = Console(stderr=True)
+        self.first: int | None = None  # steps that were already done when we began to watch
+        self.began = self.told = time.monotonic()
+        self.latest = ""
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("epoch"),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[latest]}"),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=self.console,
+        )
+        self.task = self.bar.add_task(title, total=None, latest="", start=False)
+
+    def __enter__(self) -> Watcher:
+        if self.console.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.bar.stop()
+
+    def __call__(self, event: Step | Epoch) -> None:
+        """Show an event."""
+        if isinstance(event, Epoch):
+            self.latest = brief(event.metrics)
+            done, share = event.epoch + 1, float(event.epoch + 1)
+        else:
+            done, share = event.epoch, event.epoch + event.step / event.steps
+        if self.console.is_terminal:
+            if self.first is None:
+                self.first = done
+                self.bar.start_task(self.task)
+            self.bar.update(self.task, total=event.epochs, completed=done, latest=self.latest)
+        else:
+            self._tell(share, event.epochs, finished=done == event.epochs)
+
+    def _tell(self, share: float, epochs: int, *, finished: bool) -> None:
+        now = time.monotonic()
+        if self.first is None:
+            self.first = int(share)
+        if now - self.told < QUIET_SECONDS and not finished:
+            return
+        self.told = now
+        pace = (now - self.began) / max(share - self.first, 1e-9)
+        eta = (
+            f"ETA {pace * (epochs - share):.0f} s" if not finished else f"{now - self.began:.0f} s"
+        )
+        line = f"{self.title}: epoch {int(share)}/{epochs} {self.latest} {eta}"
+        print(" ".join(line.split()), file=sys.stderr, flush=True)
+
+
+def brief(metrics: Any) -> str:
+    """Return the numbers one looks at while waiting."""
+    names = {
+        "test_accuracy": "test",
+        "holdout_accuracy": "hold-out",
+        "wrong_as_given": "memorised",
+    }
+    return " ".join(
+        f"{words} {100 * metrics[k]:.1f}%" for k, words in names.items() if k in metrics
+    )

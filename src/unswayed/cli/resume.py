@@ -1,0 +1,22 @@
+"""Go on with an interrupted run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unswayed.cli.train import show_run, watched
+from unswayed.recipe import Recipe
+from unswayed.training.run import Run
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", help="a run folder")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Resume, and print the numbers."""
+    found = Run(Path(args.run))
+    show_run(watched(Recipe.load(found.path / "recipe.toml"), found.path))
+    return 0

@@ -1,0 +1,40 @@
+"""How results are printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from unswayed.report.table import Row, Spread
+
+
+def console() -> Console:
+    """Return stdout; wide enough for a table where it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+
+
+def comparison_table(rows: Sequence[Row], *, oracle: bool) -> Table:
+    """Return the table of `compare` and `demo`."""
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("method")
+    table.add_column("seeds", justify="right")
+    table.add_column("test, last", justify="right")
+    table.add_column("test, selected\non noisy hold-out", justify="right")
+    if oracle:
+        table.add_column("test, best\n(oracle)", justify="right")
+    table.add_column("wrong labels\nmemorised", justify="right")
+    table.add_column("seconds", justify="right")
+    for row in rows:
+        cells = [_percent(row.last), _percent(row.selected)]
+        cells += [_percent(row.oracle_best)] if oracle else []
+        seconds = row.seconds.seconds() if row.seconds else "–"
+        table.add_row(row.method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
+    return table
+
+
+def _percent(spread: Spread | None) -> str:
+    return spread.percent() if spread else "–"

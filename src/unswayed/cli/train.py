@@ -1,0 +1,74 @@
+"""Train a recipe.
+
+RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); without one,
+the digits are trained on. Overrides are words such as noise.rate=0.4 loss.name=gce train.epochs=20.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from unswayed.build import new_folder, train
+from unswayed.cli.progress import Watcher
+from unswayed.cli.show import comparison_table, console
+from unswayed.recipe import Recipe
+from unswayed.report.table import comparison, method_of
+from unswayed.training.run import Run
+from unswayed.types import Epoch, Step
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    parser.add_argument("--run", metavar="DIR", help="the run folder (default: a new one in runs/)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, and print the numbers."""
+    named = bool(args.words) and "=" not in args.words[0]
+    recipe = Recipe.load(*args.words) if named else Recipe.load("digits", *args.words)
+    folder = Path(args.run) if args.run else new_folder(recipe.name)
+    finished = watched(recipe, folder)
+    show_run(finished)
+    return 0
+
+
+def watched(recipe: Recipe, folder: Path, title: str | None = None) -> Run:
+    """Train with a progress bar, and say first what is trained on what."""
+    before = folder.exists()
+    told = False
+
+    with Watcher(title or method_of(dict(recipe.sections))) as watcher:
+
+        def watch(event: Step | Epoch) -> None:
+            nonlocal told
+            if not told:
+                told = True
+                watcher.console.print(introduction(Run(folder), resumed=before), highlight=False)
+            watcher(event)
+
+        made = train(recipe, run=folder, watch=watch)
+    if not told:
+        print(f"{folder} is finished already; nothing was trained", file=sys.stderr)
+    return made
+
+
+def introduction(run: Run, *, resumed: bool) -> str:
+    """Return two lines on the data, the noise and the folder."""
+    data, noise = run.provenance["data"], run.provenance["noise"]
+    held = f", {data['held_out']} held out" if data["held_out"] else ""
+    realised = noise.get("realised_rate")
+    wrong = f"; {100 * realised:.1f} % of the labels are wrong" if realised is not None else ""
+    return (
+        f"{data['samples']} training images{held}, {data['test']} test images, "
+        f"{len(data['classes'])} classes{wrong}\n"
+        f"{'going on with' if resumed else 'run folder'}: {run.path}"
+    )
+
+
+def show_run(run: Run) -> None:
+    """Print the numbers of a finished run."""
+    console().print(comparison_table(comparison([run]), oracle=False))
+    print(run.path)

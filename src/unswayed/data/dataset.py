@@ -1,0 +1,167 @@
+"""The one interface of all data, whatever it was made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unswayed.errors import UsageError
+from unswayed.randomness import Bits, bits, keys_of
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images with stable ids and labels.
+
+    `given` are the labels as they come, possibly wrong; `true` are the right ones where somebody
+    knows them, used for measurement only. A row number is a place in this object; an id is a name
+    that survives reordering.
+    """
+
+    images: Tensor  # (N, C, H, W) uint8
+    given: NDArray[np.int64]  # (N,)
+    classes: tuple[str, ...]
+    ids: tuple[str, ...]
+    true: NDArray[np.int64] | None = None  # (N,)
+    keys: Bits = field(init=False, repr=False)  # (N,) 64 bits per id, what randomness is keyed by
+
+    def __post_init__(self) -> None:
+        _check(self)
+        object.__setattr__(self, "keys", keys_of(self.ids))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        images: NDArray[np.uint8],
+        labels: NDArray[np.integer],
+        *,
+        true: NDArray[np.integer] | None = None,
+        classes: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> Dataset:
+        """Make a data set of uint8 arrays: (N, H, W), (N, H, W, C) or (N, C, H, W).
+
+        A 4-D array with 1 or 3 in its last place is taken as (N, H, W, C).
+        """
+        pixels = np.asarray(images)
+        if pixels.dtype != np.uint8:
+            raise UsageError(f"images must be uint8 in 0..255, not {pixels.dtype}")
+        if pixels.ndim == 3:
+            pixels = pixels[:, None]
+        elif pixels.ndim == 4 and pixels.shape[-1] in (1, 3):
+            pixels = pixels.transpose(0, 3, 1, 2)
+        given = np.asarray(labels)
+        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+            raise UsageError(
+                f"labels must be a vector of integers, not {given.dtype} of shape {given.shape}"
+            )
+        top = int(given.max()) if len(given) else -1
+        return cls(
+            images=torch.from_numpy(np.ascontiguousarray(pixels)),
+            given=given.astype(np.int64),
+            true=None if true is None else np.asarray(true).astype(np.int64),
+            classes=tuple(classes) if classes is not None else tuple(map(str, range(top + 1))),
+            ids=tuple(ids) if ids is not None else tuple(map(str, range(len(given)))),
+        )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.classes)
+
+    @property
+    def channels(self) -> int:
+        """C."""
+        return int(self.images.shape[1])
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """(H, W)."""
+        return int(self.images.shape[2]), int(self.images.shape[3])
+
+    def with_given(self, given: NDArray[np.int64]) -> Dataset:
+        """Return the same images with other given labels; the old ones become the true ones."""
+        return replace(self, given=given, true=self.given if self.true is None else self.true)
+
+    def channel_statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return mean and standard deviation of each channel, of pixels in [0, 1]."""
+        # Histograms are exact, and need no floating-point copy of the images.
+        means, stds = [], []
+        level = np.arange(256) / 255
+        for c in range(self.channels):
+            share = np.bincount(self.images[:, c].reshape(-1).numpy(), minlength=256)
+            share = share / share.sum()
+            mean = float((share * level).sum())
+            means.append(mean)
+            stds.append(float(np.sqrt((share * (level - mean) ** 2).sum())))
+        return tuple(means), tuple(stds)
+
+    def fingerprint(self) -> str:
+        """Return a hash of pixels, labels, ids and class names."""
+        digest = hashlib.sha256(repr((tuple(self.images.shape), self.classes)).encode())
+        digest.update(self.images.contiguous().numpy().data)
+        digest.update(np.ascontiguousarray(self.given).data)
+        digest.update(b"" if self.true is None else np.ascontiguousarray(self.true).data)
+        digest.update("\n".join(self.ids).encode())
+        return digest.hexdigest()
+
+
+class Splits(NamedTuple):
+    """What a data set offers: training images, and test images with trusted labels if any."""
+
+    train: Dataset
+    test: Dataset | None
+
+
+def _check(data: Dataset) -> None:
+    n = len(data.given)
+    if n == 0:
+        raise UsageError("the data set is empty: there is nothing to train on")
+    if data.images.ndim != 4 or data.images.dtype != torch.uint8:
+        raise UsageError(
+            f"images must be uint8 (N, C, H, W), not {data.images.dtype} of shape "
+            f"{tuple(data.images.shape)}"
+        )
+    if data.images.shape[1] not in (1, 3):
+        raise UsageError(f"images must have 1 or 3 channels, not {data.images.shape[1]}")
+    counts = {"images": len(data.images), "labels": n, "ids": len(data.ids)}
+    if data.true is not None:
+        counts["true labels"] = len(data.true)
+    if len(set(counts.values())) > 1:
+        raise UsageError(f"the counts differ: {counts}")
+    if len(set(data.ids)) != n:
+        raise UsageError("sample ids must be unique")
+    for what, labels in (("label", data.given), ("true label", data.true)):
+        if labels is not None and (labels.min() < 0 or labels.max() >= len(data.classes)):
+            bad = labels[(labels < 0) | (labels >= len(data.classes))]
+            raise UsageError(
+                f"{what} {bad[0]} is outside the range 0..{len(data.classes) - 1} of the "
+                f"{len(data.classes)} classes ({len(bad)} such labels)"
+            )
+    if len(data.classes) < 2:
+        raise UsageError(f"there is one class only ({data.classes[0]!r}): nothing to tell apart")
+
+
+def stratified_split(
+    labels: NDArray[np.int64], keys: Bits, fraction: float, seed: int, purpose: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows that stay and rows that are held out, `fraction` of each label.
+
+    Of every label at least one sample stays. The draw depends on the seed and the ids alone.
+    """
+    order = np.argsort(bits(seed, purpose, keys), kind="stable")
+    out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = order[labels[order] == label]
+        out[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    return np.flatnonzero(~out), np.flatnonzero(out)

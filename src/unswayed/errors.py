@@ -1,0 +1,30 @@
+"""What can go wrong, by whose hand: the user's, the data's or the machine's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class UsageError(ValueError):
+    """The user can mend it: the message says what was wrong and what to do. Exit code 2."""
+
+
+class NonFiniteLossError(RuntimeError):
+    """A loss or gradient was not finite; the update was not made and the last good state kept."""
+
+    def __init__(self, what: str, epoch: int, step: int, ids: Sequence[str]) -> None:
+        shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
+        super().__init__(
+            f"the {what} is not finite at epoch {epoch}, step {step}; samples: {shown}. "
+            "The weights were not updated. A smaller train.lr, train.clip_norm=1 or a smaller "
+            "regularizer.weight usually helps."
+        )
+        self.epoch, self.step, self.ids = epoch, step, list(ids)
+
+
+class InterruptedRunError(RuntimeError):
+    """A signal stopped the run after its state was saved."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

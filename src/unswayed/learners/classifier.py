@@ -1,0 +1,46 @@
+"""The network that is shipped: normalisation, backbone and one linear layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from unswayed.models import Backbone
+
+
+class Classifier(nn.Module):
+    """Images with values in [0, 1] in, logits out; normalisation is part of the weights."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self, backbone: Backbone, num_classes: int, mean: Sequence[float], std: Sequence[float]
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head = nn.Linear(backbone.feature_dim, num_classes)
+        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).clamp_min(1e-6).view(-1, 1, 1))
+
+    def normalize(self, images: Tensor) -> Tensor:
+        """Return images (B, C, H, W) with the training set's mean 0 and standard deviation 1."""
+        return (images - self.mean) / self.std
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits (B, K) of float images in [0, 1], or of uint8 images."""
+        if images.dtype == torch.uint8:
+            images = images.to(self.mean.dtype) / 255
+        logits: Tensor = self.head(self.backbone(self.normalize(images)))
+        return logits
+
+    @torch.no_grad()
+    def predict_proba(self, images: Tensor) -> Tensor:
+        """Return class probabilities (B, K), in evaluation mode."""
+        was_training = self.training
+        self.eval()
+        p = self(images).softmax(dim=1)
+        self.train(was_training)
+        return torch.as_tensor(p)

@@ -1,0 +1,260 @@
+"""A recipe: eight sections, each a component's name and its constructor's keywords.
+
+Recipes are TOML files. `extends` names another recipe whose values hold where this one is silent.
+Overrides such as `noise.rate=0.4` come last. Everything is checked when a recipe is loaded:
+nothing is built, and nothing written, from one that is wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from unswayed.data import DATASETS
+from unswayed.errors import UsageError
+from unswayed.frameworks import FRAMEWORKS
+from unswayed.losses import LOSSES
+from unswayed.models import MODELS
+from unswayed.noise import NOISES
+from unswayed.registry import Component, Registry, did_you_mean
+from unswayed.regularizers import REGULARIZERS
+from unswayed.training.settings import Settings
+from unswayed.views import VIEWS
+
+Options = dict[str, Any]
+
+REGISTRIES: Mapping[str, Registry[Any]] = {
+    "data": DATASETS,
+    "noise": NOISES,
+    "views.weak": VIEWS,
+    "views.strong": VIEWS,
+    "model": MODELS,
+    "loss": LOSSES,
+    "framework": FRAMEWORKS,
+    "regularizer": REGULARIZERS,
+}
+TRAIN = Component("section", "train", Settings, "")
+SECTIONS = ("data", "noise", "views", "model", "loss", "framework", "regularizer", "train")
+DEFAULT_NAMES = {
+    "data": "digits",
+    "noise": "none",
+    "views.weak": "weak",
+    "views.strong": "strong",
+    "model": "small",
+    "loss": "ce",
+    "framework": "simsiam",
+    "regularizer": "ctrr",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A checked recipe with every option filled in."""
+
+    name: str
+    sections: Mapping[str, Options]
+    description: str = ""
+
+    @classmethod
+    def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
+        """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
+        name, raw = _read(source)
+        return cls.from_dict(raw, *overrides, name=name)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
+        """Make a recipe of nested tables, as a TOML file would hold them."""
+        raw = _extended(raw, name)
+        for word in overrides:
+            _override(raw, word)
+        about = raw.pop("description", "")
+        for section in raw:
+            if section not in SECTIONS:
+                raise UsageError(
+                    f"a recipe has no section {section!r}; {did_you_mean(section, SECTIONS)}"
+                )
+        return cls(name, _resolve(raw), about)
+
+    def component(self, section: str) -> tuple[Component[Any], Options]:
+        """Return the component of a section such as "loss" or "views.weak", and its options."""
+        options = dict(_table(self.sections, section))
+        return REGISTRIES[section][options.pop("name")], options
+
+    def build(self, section: str, facts: Mapping[str, Any] | None = None) -> Any:
+        """Build the component of a section."""
+        component, options = self.component(section)
+        return component.build(options, facts)
+
+    @property
+    def settings(self) -> Settings:
+        """The `train` section."""
+        settings: Settings = TRAIN.build(self.sections["train"])
+        return settings
+
+    def to_toml(self) -> str:
+        """Return the recipe as a file that loads to the same recipe."""
+        lines = [f"description = {_toml(self.description)}"] if self.description else []
+        for section in SECTIONS:
+            table = self.sections[section]
+            nested = {k: v for k, v in table.items() if section == "views"}
+            for title, options in nested.items() or [("", table)]:
+                lines += ["", f"[{section}{'.' * bool(title)}{title}]"]
+                lines += [f"{k} = {_toml(v)}" for k, v in options.items() if v is not None]
+        return "\n".join(lines).lstrip("\n") + "\n"
+
+    def difference(self, other: Recipe) -> list[str]:
+        """Return the options in which two recipes differ, as `loss.q`."""
+        mine, theirs = _flat(self.sections), _flat(other.sections)
+        return sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
+
+
+def shipped() -> dict[str, str]:
+    """Return name and description of the recipes in the package."""
+    found = {}
+    for file in resources.files("unswayed.recipes").iterdir():
+        if file.name.endswith(".toml"):
+            text = tomllib.loads(file.read_text(encoding="utf-8"))
+            found[file.name.removesuffix(".toml")] = text.get("description", "")
+    return dict(sorted(found.items()))
+
+
+def _read(source: str | Path) -> tuple[str, Options]:
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"the recipe {path} cannot be read: {error}") from error
+    elif str(source) in (names := shipped()):
+        file = resources.files("unswayed.recipes") / f"{source}.toml"
+        text = file.read_text(encoding="utf-8")
+    else:
+        hint = did_you_mean(str(source), names)
+        raise UsageError(f"no recipe called {str(source)!r}, and no such file; {hint}")
+    try:
+        return path.stem if path.suffix == ".toml" else str(source), tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the recipe {source} is not valid TOML: {error}") from error
+
+
+def _extended(raw: Mapping[str, Any], name: str, seen: tuple[str, ...] = ()) -> Options:
+    """Return the recipe laid over the one it extends."""
+    own = copy.deepcopy(dict(raw))
+    base = own.pop("extends", None)
+    if base is None:
+        return own
+    if base in seen:
+        raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
+    below = _extended(_read(base)[1], base, (*seen, base))
+    below.pop("description", None)
+    for section, table in own.items():
+        if section == "description":
+            below[section] = table
+            continue
+        tables = (
+            {f"{section}.{k}": v for k, v in table.items()}
+            if section == "views" and isinstance(table, dict)
+            else {section: table}
+        )
+        for place, options in tables.items():
+            for key, value in _is_table(place, options).items():
+                _set(below, f"{place}.{key}", value)
+    return below
+
+
+def _override(raw: Options, word: str) -> None:
+    key, equals, text = word.partition("=")
+    if not equals:
+        raise UsageError(f"{word!r} is not an override; write section.key=value")
+    parts = key.split(".")
+    if parts[0] not in SECTIONS:
+        raise UsageError(f"{key!r}: no section {parts[0]!r}; {did_you_mean(parts[0], SECTIONS)}")
+    if len(parts) < 2 or not all(parts):
+        raise UsageError(f"{word!r} is not an override; write {parts[0]}.key=value")
+    try:
+        value = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        value = text  # a bare word: the shell has eaten the quotes
+    _set(raw, key, value)
+
+
+def _set(raw: Options, key: str, value: Any) -> None:
+    """Set an option; a new component keeps only those older options that it has too."""
+    section, *rest = key.split(".")
+    place = section
+    if section == "views" and len(rest) > 1:
+        place = f"views.{rest.pop(0)}"
+    table = raw
+    for part in place.split("."):
+        table = table.setdefault(part, {})
+    if rest == ["name"] and place in REGISTRIES and value != _name_in(raw, place):
+        known = REGISTRIES[place][str(value)].options
+        for option in [k for k in table if k not in known]:
+            del table[option]
+    for part in rest[:-1]:
+        inner = table.get(part)
+        table[part] = dict(inner) if isinstance(inner, dict) else {}
+        table = table[part]
+    table[rest[-1]] = value
+
+
+def _name_in(raw: Options, place: str) -> str:
+    return str(_table(raw, place).get("name", DEFAULT_NAMES[place]))
+
+
+def _table(sections: Mapping[str, Any], place: str) -> Options:
+    table: Any = sections
+    for part in place.split("."):
+        table = _is_table(part, table.get(part, {}))
+    return dict(table)
+
+
+def _is_table(place: str, value: Any) -> Options:
+    if not isinstance(value, dict):
+        raise UsageError(f"the section {place!r} of a recipe is a table, not {value!r}")
+    return value
+
+
+def _resolve(raw: Options) -> dict[str, Options]:
+    for view in _is_table("views", raw.get("views", {})):
+        if view not in ("weak", "strong"):
+            raise UsageError(f"views has no {view!r}; {did_you_mean(view, ('weak', 'strong'))}")
+    resolved: dict[str, Options] = {}
+    for place, registry in REGISTRIES.items():
+        options = _table(raw, place)
+        name = str(options.pop("name", DEFAULT_NAMES[place]))
+        try:
+            table = {"name": name, **registry[name].resolve(options)}
+        except UsageError as error:
+            raise UsageError(f"[{place}] {error}") from error
+        section, _, view = place.partition(".")
+        if view:
+            resolved.setdefault(section, {})[view] = table
+        else:
+            resolved[section] = table
+    if "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
+        resolved["framework"] = resolved["regularizer"] = {"name": "none"}
+    resolved["train"] = TRAIN.resolve(_table(raw, "train"))
+    return resolved
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Options:
+    flat: Options = {}
+    for key, value in table.items():
+        inner = isinstance(value, dict)
+        flat |= _flat(value, f"{prefix}{key}.") if inner else {f"{prefix}{key}": value}
+    return flat

@@ -1,0 +1,78 @@
+"""CTRR, the paper's regularizer. Yi et al., CVPR 2022, eq. 6."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from unswayed.regularizers import (
+    Clamp,
+    Form,
+    PairWeight,
+    Regularizer,
+    contrast,
+    normalised_weights,
+    register,
+)
+from unswayed.schedules import Scheduled, value_at
+
+
+def ctrr_loss(
+    q: Tensor,
+    z: Tensor,
+    p: Tensor,
+    *,
+    tau: float,
+    form: Form = "log",
+    clamp: Clamp = "similarity",
+    pair_weight: PairWeight = "soft",
+) -> Tensor:
+    """CTRR in one direction: the queries of one view against the keys of the other; a scalar.
+
+    For the symmetric loss average two calls. λ is yours to multiply with.
+
+    Args:
+        q: (B, D) queries, not necessarily normalised; gradients flow.
+        z: (B, D) keys; detach them where your framework stops the gradient.
+        p: (B, K) class probabilities of the same samples; always detached here.
+        tau: pairs with p_i·p_j < τ are not selected. Above 1 only the diagonal is left.
+        form: "log" is eq. 6, "inner" is eq. 4.
+        clamp: "similarity" (S ≤ 1-1e-4), or "coordinate" as in the published code.
+        pair_weight: weigh a selected pair by p_i·p_j ("soft") or by 1 ("hard").
+    """
+    p = p.detach()
+    weights = normalised_weights(p @ p.T, tau, pair_weight)
+    return contrast(q, z, weights, form=form, clamp=clamp)
+
+
+@register("ctrr", paper="Yi et al., CVPR 2022, eq. 6")
+class CTRR(Regularizer):
+    """Attract pairs the classifier believes to be of one class, through log(1 - <q_i, z_j>)."""
+
+    def __init__(
+        self,
+        weight: Scheduled = 50.0,
+        tau: Scheduled = 0.4,
+        clamp: Clamp = "similarity",
+        pair_weight: PairWeight = "soft",
+    ) -> None:
+        """Store the options.
+
+        Args:
+            weight: λ, the factor of this term in the objective.
+            tau: τ, the agreement p_i·p_j from which on a pair is selected.
+            clamp: what is kept away from 1, the similarity or every coordinate.
+            pair_weight: weigh a selected pair by p_i·p_j (soft) or by 1 (hard).
+        """
+        super().__init__(weight)
+        self.tau, self.clamp, self.pair_weight = tau, clamp, pair_weight
+
+    def pair_weights(self, p: Tensor, labels: Tensor, progress: float) -> Tensor:
+        """Return W of M_ij = p_i·p_j."""
+        return normalised_weights(p @ p.T, value_at(self.tau, progress), self.pair_weight)
+
+
+@register("inner_product", paper="Yi et al., CVPR 2022, eq. 4")
+class InnerProduct(CTRR):
+    """The naive form for the ablation: the same pairs attract through -<q_i, z_j>."""
+
+    form: Form = "inner"

@@ -1,0 +1,61 @@
+"""The mathematics that all pair regularizers share, with the paper's symbols.
+
+q: queries h(f(x')), z: keys sg(f(x'')); S_ij = <q~_i, z~_j>; M_ij how much i and j agree.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unswayed.errors import UsageError
+
+Form = Literal["log", "inner"]
+Clamp = Literal["similarity", "coordinate"]
+PairWeight = Literal["soft", "hard"]
+
+EPS = 1e-4
+
+
+def similarity(q: Tensor, z: Tensor, clamp: Clamp) -> Tensor:
+    """Return S, (B, B), of rows that are brought to unit length first.
+
+    "coordinate" is the published code: every coordinate is clamped to [ε, 1-ε] after
+    normalisation, which makes the space the positive orthant. "similarity" keeps unit vectors.
+    """
+    q, z = F.normalize(q, dim=1), F.normalize(z, dim=1)
+    if clamp == "coordinate":
+        q, z = q.clamp(EPS, 1 - EPS), z.clamp(EPS, 1 - EPS)
+    elif clamp != "similarity":
+        raise UsageError(f"clamp must be 'similarity' or 'coordinate', not {clamp!r}")
+    return q @ z.T
+
+
+def normalised_weights(agreement: Tensor, tau: float, pair_weight: PairWeight) -> Tensor:
+    """Return W: agreements below τ are dropped, the diagonal counts 1, rows sum to one."""
+    if pair_weight not in ("soft", "hard"):
+        raise UsageError(f"pair_weight must be 'soft' or 'hard', not {pair_weight!r}")
+    selected = agreement >= tau
+    kept = agreement if pair_weight == "soft" else torch.ones_like(agreement)
+    v = torch.where(selected, kept, 0).fill_diagonal_(1)
+    return v / v.sum(dim=1, keepdim=True)
+
+
+def contrast(q: Tensor, z: Tensor, weights: Tensor, *, form: Form, clamp: Clamp) -> Tensor:
+    """Return (1/B) Σ_i Σ_j W_ij E_ij, with E_ii = -S_ii and E_ij = log(1 - S_ij) or -S_ij.
+
+    The logarithm only ever sees S ≤ 1 - ε, and its value is chosen by `where`, never masked by
+    multiplication: a coincident pair costs log ε instead of making the batch NaN.
+    """
+    s = similarity(q, z, clamp)
+    if form == "inner":
+        cost = -s
+    elif form == "log":
+        same = torch.eye(len(s), dtype=torch.bool, device=s.device)
+        cost = torch.where(same, -s, torch.log1p(-s.clamp(max=1 - EPS)))
+    else:
+        raise UsageError(f"form must be 'log' or 'inner', not {form!r}")
+    return (weights * cost).sum(dim=1).mean()

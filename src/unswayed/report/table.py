@@ -1,0 +1,83 @@
+"""Runs side by side: one row per method, over its seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unswayed.training.run import Run
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation of a number over runs; `n` is how many runs had it."""
+
+    mean: float
+    deviation: float  # sample standard deviation; 0 for one run
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """Return the spread of at least one value."""
+        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+        return cls(statistics.fmean(values), deviation, len(values))
+
+    def percent(self) -> str:
+        """Return `97.3 ± 0.4 %`, or `97.3 %` for a single run."""
+        spread = f" ± {100 * self.deviation:.1f}" if self.n > 1 else ""
+        return f"{100 * self.mean:.1f}{spread} %"
+
+    def seconds(self) -> str:
+        """Return a whole number of seconds."""
+        return f"{self.mean:.0f}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method and its numbers; None where no run had them."""
+
+    method: str
+    seeds: tuple[int, ...]
+    last: Spread | None
+    selected: Spread | None
+    oracle_best: Spread | None
+    memorised: Spread | None
+    seconds: Spread | None
+
+
+def method_of(recipe: dict[str, Any]) -> str:
+    """Return what was done in a few words, such as `gce + ctrr (byol)`."""
+    words = str(recipe["loss"]["name"])
+    if recipe["regularizer"]["name"] != "none":
+        words += f" + {recipe['regularizer']['name']} ({recipe['framework']['name']})"
+    return words
+
+
+def comparison(runs: Sequence[Run]) -> list[Row]:
+    """Group runs that differ in nothing but the seed; the order is that of first appearance."""
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        recipe = run.recipe
+        options = {k: v for k, v in recipe["train"].items() if k not in ("seed", "threads")}
+        groups.setdefault(repr({**recipe, "train": options, "description": ""}), []).append(run)
+    return [_row(group) for group in groups.values()]
+
+
+def _row(group: Sequence[Run]) -> Row:
+    summaries = [run.summary for run in group]
+
+    def spread(pick: Callable[[dict[str, Any]], float | None]) -> Spread | None:
+        values = [value for s in summaries if (value := pick(s)) is not None]
+        return Spread.of(values) if values else None
+
+    return Row(
+        method=method_of(group[0].recipe),
+        seeds=tuple(run.recipe["train"]["seed"] for run in group),
+        last=spread(lambda s: s["last"].get("test_accuracy")),
+        selected=spread(lambda s: (s["selected"] or {}).get("test_accuracy")),
+        oracle_best=spread(lambda s: (s["oracle_best"] or {}).get("test_accuracy")),
+        memorised=spread(lambda s: s["last"].get("wrong_as_given")),
+        seconds=spread(lambda s: s["seconds"]),
+    )

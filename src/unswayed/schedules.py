@@ -1,0 +1,70 @@
+"""Numbers that may change while training goes on: λ, τ, a momentum, the learning rate.
+
+Wherever an option is `Scheduled`, a recipe may give a plain number or a table such as
+`{name = "ramp", start = 0, end = 50, until = 0.2}`. Progress runs from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Discriminator
+
+from unswayed.types import PositiveFraction
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A straight line from `start` to `end`, reached at progress `until`, constant after it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    start: float
+    end: float
+    until: PositiveFraction = 1.0
+    name: Literal["ramp"] = "ramp"
+
+    def __call__(self, progress: float) -> float:
+        """Return the number that holds at this progress."""
+        return self.start + (self.end - self.start) * min(progress / self.until, 1.0)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """Half a cosine from `start` to `end`, reached at progress `until`, constant after it."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    start: float
+    end: float
+    until: PositiveFraction = 1.0
+    name: Literal["cosine"] = "cosine"
+
+    def __call__(self, progress: float) -> float:
+        """Return the number that holds at this progress."""
+        share = 0.5 * (1 + math.cos(math.pi * min(progress / self.until, 1.0)))
+        return self.end + (self.start - self.end) * share
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same number throughout; a plain number in a recipe means this."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    value: float
+    name: Literal["constant"] = "constant"
+
+    def __call__(self, progress: float) -> float:
+        """Return the number that holds at this progress."""
+        return self.value
+
+
+Scheduled = float | Annotated[Constant | Ramp | Cosine, Discriminator("name")]
+
+
+def value_at(scheduled: Scheduled, progress: float) -> float:
+    """Return the number that holds at this progress."""
+    return scheduled(progress) if callable(scheduled) else scheduled

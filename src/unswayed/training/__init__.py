@@ -1,0 +1,1 @@
+"""The one loop, and the folder that keeps what it did."""

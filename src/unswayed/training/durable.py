@@ -1,0 +1,81 @@
+"""A run cannot be lost: what a trainer does, kept on disk as it happens.
+
+The order of writes makes any moment safe. An epoch's records, selected weights and metrics row
+are written before the checkpoint that counts them; on resume, whatever is newer than the
+checkpoint is forgotten and trained again, to the same bits.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from unswayed.errors import InterruptedRunError
+from unswayed.training import files
+from unswayed.training.run import Run
+from unswayed.training.summary import best_row
+from unswayed.training.trainer import Trainer
+from unswayed.types import Epoch, Step
+
+
+class StopRequest:
+    """Set by the first SIGINT or SIGTERM; a second SIGINT interrupts at once."""
+
+    signal_number = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal."""
+        if self.signal_number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal_number = number
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[StopRequest]:
+    """Catch SIGINT and SIGTERM inside the block; outside the main thread nothing is caught."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, request) for number in numbers}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Epoch]:
+    """Yield the trainer's events after what they changed has been kept."""
+    rows = run.metrics
+    saved = time.monotonic()
+    for event in trainer.events():
+        if isinstance(event, Epoch):
+            _keep_epoch(trainer, run, event, rows)
+        minutes = (time.monotonic() - saved) / 60
+        due = minutes >= trainer.settings.checkpoint_minutes
+        if isinstance(event, Epoch) or due or stop.signal_number:
+            run.write_checkpoint(*trainer.state())
+            saved = time.monotonic()
+        yield event
+        if stop.signal_number and trainer.epoch < trainer.settings.epochs:
+            where = f"epoch {trainer.epoch + 1}, step {trainer.step_in_epoch}"
+            raise InterruptedRunError(
+                f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",
+                stop.signal_number,
+            )
+
+
+def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: list[dict[str, Any]]) -> None:
+    row = dict(event.metrics)
+    rows.append(row)
+    run.write_records(event.epoch, trainer.finished)
+    if best_row(rows, "holdout_accuracy") is row:
+        run.write_selected(event.epoch, trainer.classifier)
+    files.append_json_line(run.path / "metrics.jsonl", row)

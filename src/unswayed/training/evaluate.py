@@ -1,0 +1,63 @@
+"""The one accuracy: correct ÷ total."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from unswayed.data import Dataset
+
+Rows = NDArray[np.int64]
+BATCH = 1024
+
+
+@torch.no_grad()
+def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
+    """Return class probabilities (n, K) on the CPU, of images without augmentation."""
+    rows = np.arange(len(data)) if rows is None else rows
+    device = next(net.parameters()).device
+    was_training = net.training
+    net.eval()
+    try:
+        parts = [
+            net(_load(data, rows[start : start + BATCH], device)).softmax(dim=1).cpu()
+            for start in range(0, len(rows), BATCH)
+        ]
+    finally:
+        net.train(was_training)
+    return torch.cat(parts) if parts else torch.zeros(0, data.num_classes)
+
+
+def _load(data: Dataset, rows: Rows, device: torch.device) -> Tensor:
+    images = data.images[torch.from_numpy(rows)].to(device)
+    return (images.float() / 255).contiguous(memory_format=torch.channels_last)
+
+
+def predictions(net: nn.Module, data: Dataset, rows: Rows | None = None) -> NDArray[np.int64]:
+    """Return the most probable class of each row."""
+    return probabilities(net, data, rows).argmax(dim=1).numpy()
+
+
+def accuracy(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """Return correct ÷ total."""
+    return float((predicted == labels).mean())
+
+
+class Memorisation(NamedTuple):
+    """How samples with a wrong label are predicted; the shares sum to one."""
+
+    as_given: float  # memorised
+    as_true: float  # recovered
+    other: float
+
+
+def memorisation(
+    predicted: NDArray[np.int64], given: NDArray[np.int64], true: NDArray[np.int64]
+) -> Memorisation:
+    """Split the wrongly labelled samples by what is predicted for them; all must be wrong."""
+    as_given, as_true = (predicted == given).mean(), (predicted == true).mean()
+    return Memorisation(float(as_given), float(as_true), float(1 - as_given - as_true))

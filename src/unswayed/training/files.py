@@ -1,0 +1,105 @@
+"""Files that are whole or not there: written beside their place, synced, then renamed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+
+class DamagedFileError(ValueError):
+    """A file is there but is not what was written."""
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Give a temporary path that becomes `path` once the block is done and the bytes synced."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Add a row to a JSON-lines file and sync it."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the whole rows; a last line that a crash cut short is left out."""
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> None:
+    """Write a safetensors file atomically, with a JSON note and a digest in its header."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"note": json.dumps(note), "digest": _digest(plain, json.dumps(note))}
+    with atomic(path) as temporary:
+        save_file(plain, temporary, metadata=header)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return tensors and note; raise `DamagedFileError` if a bit is not as it was written."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise DamagedFileError(f"{path} is damaged: {error}") from error
+    note = header.get("note", "{}")
+    if header.get("digest") != _digest(tensors, note):
+        raise DamagedFileError(f"{path} is damaged: its content does not match its digest")
+    return tensors, json.loads(note)
+
+
+def _digest(tensors: Mapping[str, Tensor], note: str) -> str:
+    digest = hashlib.blake2b(note.encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,64 @@
+"""SGD and its learning rate."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from unswayed.schedules import Cosine
+from unswayed.training.settings import Settings
+
+
+def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.SGD:
+    """Return SGD over the trainable parameters."""
+    trainable = [p for p in net.parameters() if p.requires_grad]
+    decayed = [p for p in trainable if settings.decay_norms_and_biases or p.ndim > 1]
+    spared = [p for p in trainable if not (settings.decay_norms_and_biases or p.ndim > 1)]
+    groups = [
+        {"params": decayed, "weight_decay": settings.weight_decay},
+        {"params": spared, "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD(
+        [group for group in groups if group["params"]],
+        lr=settings.lr,
+        momentum=settings.momentum,
+        nesterov=settings.nesterov,
+    )
+
+
+def learning_rate(settings: Settings, epoch: int, step: int, steps: int) -> float:
+    """Return the learning rate of step `step` (from 0) of `steps` in `epoch` (from 0)."""
+    position = epoch + step / steps
+    if position < settings.warmup_epochs:
+        return settings.lr * (position + 1 / steps) / settings.warmup_epochs
+    if settings.schedule == "constant":
+        return settings.lr
+    if settings.schedule_unit == "epoch":
+        position = math.floor(position)
+    span = settings.epochs - settings.warmup_epochs
+    return Cosine(settings.lr, 0.0)(max(position - settings.warmup_epochs, 0) / span)
+
+
+def pack_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's tensors by parameter number; the rest follows from the settings."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    return {
+        f"{number}.{name}": value
+        for number, parameter in enumerate(parameters)
+        for name, value in optimizer.state.get(parameter, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def unpack_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put back what `pack_state` returned."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for key, value in tensors.items():
+        number, name = key.split(".", 1)
+        parameter = parameters[int(number)]
+        like = parameter if value.shape == parameter.shape else value  # keep the memory layout
+        optimizer.state[parameter][name] = torch.empty_like(like, device=parameter.device).copy_(
+            value
+        )

@@ -1,0 +1,231 @@
+"""The only loop. It knows no method and no file.
+
+A trainer is a generator of events: a `Step` after every optimisation step, an `Epoch` after every
+evaluation. Whoever logs, draws a progress bar, saves or stops early writes an ordinary `for`.
+At every event `state()` is complete: a trainer that loads it goes on to the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from unswayed.data import Dataset, stratified_split
+from unswayed.errors import NonFiniteLossError, UsageError
+from unswayed.learners import Classifier, Learner
+from unswayed.randomness import permutation
+from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions
+from unswayed.training.optimizer import learning_rate, make_optimizer, pack_state, unpack_state
+from unswayed.training.records import Records
+from unswayed.training.settings import Settings
+from unswayed.types import Batch, Epoch, Step, Terms
+from unswayed.views import Policy
+
+
+class Trainer:
+    """Trains a learner on a data set, and measures it after every epoch."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        policy: Policy,
+        train: Dataset,
+        test: Dataset | None,
+        settings: Settings,
+        device: torch.device | None = None,
+    ) -> None:
+        self.settings, self.policy, self.train, self.test = settings, policy, train, test
+        self.device = device or torch.device("cpu")
+        self.learner = learner.to(self.device).to(memory_format=torch.channels_last)
+        self.rows, self.holdout = stratified_split(
+            train.given, train.keys, settings.holdout, settings.seed, "holdout"
+        )
+        self.steps = _steps(len(self.rows), settings)
+        self.optimizer = make_optimizer(self.learner, settings)
+        self.average = (
+            AveragedModel(
+                learner.classifier,
+                multi_avg_fn=get_ema_multi_avg_fn(settings.ema),  # type: ignore[no-untyped-call]
+                use_buffers=True,
+            )
+            if settings.ema
+            else None
+        )
+        self.given = torch.from_numpy(train.given).to(self.device)
+        wrong = np.zeros(len(train), bool) if train.true is None else train.given != train.true
+        self.wrong_rows = self.rows[wrong[self.rows]]
+        self.epoch = self.step_in_epoch = 0
+        self.seconds = 0.0
+        self._start_epoch()
+
+    @property
+    def classifier(self) -> Classifier:
+        """The network that is evaluated and shipped."""
+        net = self.learner.classifier if self.average is None else self.average.module
+        assert isinstance(net, Classifier)
+        return net
+
+    def events(self) -> Iterator[Step | Epoch]:
+        """Train from where the state is to the last epoch."""
+        clock = time.perf_counter()
+        while self.epoch < self.settings.epochs:
+            order = self._order()
+            while self.step_in_epoch < self.steps:
+                self._step(order)
+                self.seconds += time.perf_counter() - clock
+                yield Step(self.epoch, self.step_in_epoch, self.steps, self.settings.epochs)
+                clock = time.perf_counter()
+            done = self.epoch
+            metrics, self.finished = self._metrics(), self.records
+            self.epoch, self.step_in_epoch = done + 1, 0
+            self._start_epoch()
+            self.seconds += time.perf_counter() - clock
+            yield Epoch(done, self.settings.epochs, metrics | {"seconds": round(self.seconds, 3)})
+            clock = time.perf_counter()
+
+    def epochs(self) -> Iterator[Epoch]:
+        """Train, and yield epochs only."""
+        return (event for event in self.events() if isinstance(event, Epoch))
+
+    def _start_epoch(self) -> None:
+        self.records = Records.empty(len(self.train), self.device)
+        self.sums: dict[str, float] = defaultdict(float)
+
+    def _order(self) -> Rows:
+        keys = self.train.keys[self.rows]
+        return self.rows[permutation(self.settings.seed, "order", keys, self.epoch)]
+
+    def _batch(self, rows: Rows) -> Batch:
+        index = torch.from_numpy(rows)
+        images = self.train.images[index].to(self.device)
+        index = index.to(self.device)
+        views = self.policy(
+            images, self.train.keys[rows], self.epoch, strong=self.learner.strong_views
+        )
+        done = self.epoch + self.step_in_epoch / self.steps
+        return Batch(views, self.given[index], index, self.epoch, done / self.settings.epochs)
+
+    def _step(self, order: Rows) -> None:
+        size, number = self.settings.batch_size, self.step_in_epoch
+        rows = order[number * size : (number + 1) * size]
+        batch = self._batch(rows)
+        self.learner.train()
+        self.learner.before_step(batch.progress)
+        with torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
+        ):
+            terms = self.learner(batch)
+        self._check_loss(terms, rows)
+        self.optimizer.zero_grad(set_to_none=True)
+        terms.total.backward()
+        self._check_gradient(rows)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.settings, self.epoch, number, self.steps)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.learner.classifier)
+        self.records.note(batch, terms)
+        for name, value in {"total": terms.total.detach(), **terms.parts}.items():
+            self.sums[name] += float(value)
+        self.step_in_epoch += 1
+
+    def _check_loss(self, terms: Terms, rows: Rows) -> None:
+        if bool(torch.isfinite(terms.total)):
+            return
+        bad = ~torch.isfinite(terms.losses).cpu().numpy()
+        self._stop("loss", rows[bad] if bad.any() else rows)
+
+    def _check_gradient(self, rows: Rows) -> None:
+        parameters = [p for p in self.learner.parameters() if p.grad is not None]
+        if self.settings.clip_norm:
+            norm = torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
+        else:
+            norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        if not bool(torch.isfinite(norm)):
+            self._stop("gradient", rows)
+
+    def _stop(self, what: str, rows: Rows) -> None:
+        ids = [self.train.ids[row] for row in rows]
+        raise NonFiniteLossError(what, self.epoch, self.step_in_epoch, ids)
+
+    def _metrics(self) -> dict[str, Any]:
+        last = self.epoch + 1 == self.settings.epochs
+        seen = self.records.predicted[torch.from_numpy(self.rows)].cpu().numpy()
+        known = seen >= 0
+        metrics: dict[str, Any] = {
+            "epoch": self.epoch,
+            "lr": learning_rate(self.settings, self.epoch, self.steps - 1, self.steps),
+            "terms": {name: total / self.steps for name, total in self.sums.items()},
+            "train_accuracy": accuracy(seen[known], self.train.given[self.rows][known]),
+        }
+        if last or (self.epoch + 1) % self.settings.evaluate_every == 0:
+            metrics |= self._evaluate()
+        return metrics
+
+    def _evaluate(self) -> dict[str, float]:
+        net, train, found = self.classifier, self.train, {}
+        if self.test is not None:
+            found["test_accuracy"] = accuracy(predictions(net, self.test), self.test.given)
+        if len(self.holdout):
+            guess = predictions(net, train, self.holdout)
+            found["holdout_accuracy"] = accuracy(guess, train.given[self.holdout])
+        if len(self.wrong_rows) and train.true is not None:
+            rows = self.wrong_rows
+            split = memorisation(predictions(net, train, rows), train.given[rows], train.true[rows])
+            found |= {f"wrong_{name}": share for name, share in split._asdict().items()}
+        return found
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all tensors and all plain values that the rest of the training depends on."""
+        tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()}
+        tensors |= {f"optimizer.{k}": v for k, v in pack_state(self.optimizer).items()}
+        tensors |= {f"records.{k}": v for k, v in self.records._asdict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{k}": v for k, v in self.average.state_dict().items()}
+        plain = {
+            "epoch": self.epoch,
+            "step": self.step_in_epoch,
+            "seconds": self.seconds,
+            "sums": dict(self.sums),
+            "settings": asdict(self.settings),
+        }
+        return tensors, plain
+
+    def load_state(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        """Go on from what `state` returned."""
+
+        def part(name: str) -> dict[str, Tensor]:
+            return {k[len(name) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{name}.")}
+
+        self.learner.load_state_dict(part("learner"))
+        unpack_state(self.optimizer, part("optimizer"))
+        if self.average is not None:
+            self.average.load_state_dict(part("average"))
+        self.epoch, self.step_in_epoch = plain["epoch"], plain["step"]
+        self.seconds = plain["seconds"]
+        self._start_epoch()
+        self.records = Records(**{k: v.to(self.device).clone() for k, v in part("records").items()})
+        self.sums.update(plain["sums"])
+
+
+def _steps(num_rows: int, settings: Settings) -> int:
+    size = settings.batch_size
+    if num_rows < size and settings.drop_last:
+        raise UsageError(
+            f"there are fewer training samples ({num_rows}) than train.batch_size ({size}); "
+            f"set train.batch_size={max(2, 2 ** (num_rows.bit_length() - 2))} or less"
+        )
+    if not settings.drop_last and num_rows % size == 1:
+        raise UsageError(
+            f"the last batch of {num_rows} samples would hold one image, too few for batch norm; "
+            f"set train.drop_last=true or another train.batch_size than {size}"
+        )
+    return num_rows // size if settings.drop_last else -(-num_rows // size)

@@ -1,0 +1,75 @@
+"""What the stages pass on to each other.
+
+Shapes, everywhere in this package: B batch, C channels, H and W pixels, K classes, F backbone
+feature, D embedding, N samples of a data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from annotated_types import Ge, Gt, Le, Lt
+from torch import Tensor
+
+Fraction = Annotated[float, Ge(0), Le(1)]
+BelowOne = Annotated[float, Ge(0), Lt(1)]
+PositiveFraction = Annotated[float, Gt(0), Le(1)]
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Count = Annotated[int, Ge(1)]
+
+
+class Views(NamedTuple):
+    """One weak view and, where the learner asks for them, two strong ones; floats in [0, 1]."""
+
+    weak: Tensor  # (B, C, H, W)
+    strong: tuple[Tensor, ...]  # () or two of (B, C, H, W)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a learner sees in one step."""
+
+    views: Views
+    labels: Tensor  # (B,) given labels
+    index: Tensor  # (B,) rows of the data set, so that a loss may keep a memory by sample
+    epoch: int
+    progress: float  # share of the training that is done, in [0, 1)
+
+
+class Pairs(NamedTuple):
+    """One direction: the queries of one view against the keys of the other, not normalised."""
+
+    query: Tensor  # (B, D)
+    key: Tensor  # (B, D)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a learner answers: the number to minimise, its named parts, and what each sample did."""
+
+    total: Tensor  # ()
+    parts: Mapping[str, Tensor]  # scalars, for the record
+    losses: Tensor  # (B,) detached label loss per sample
+    logits: Tensor  # (B, K) detached, of the weak view
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One optimisation step has been made."""
+
+    epoch: int
+    step: int  # 1 ... steps
+    steps: int  # in this epoch
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One epoch has been trained and evaluated; `metrics` is a row of metrics.jsonl."""
+
+    epoch: int
+    epochs: int
+    metrics: Mapping[str, Any]

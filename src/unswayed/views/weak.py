@@ -1,0 +1,50 @@
+"""The view that the label loss and the pair selection see: crop and flip."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+from torch import Tensor
+
+from unswayed.types import Fraction, Positive, PositiveFraction
+from unswayed.views import View, register
+from unswayed.views.crops import BOX_DRAWS, random_boxes
+from unswayed.views.operations import padded_crop, resized_crop
+
+
+@register("weak", paper="Yi et al., CVPR 2022, sec. 4")
+class Weak(View):
+    """Random crop and horizontal flip."""
+
+    draws = BOX_DRAWS + 1
+
+    def __init__(
+        self,
+        crop: Literal["resized", "pad"] = "resized",
+        area: tuple[PositiveFraction, PositiveFraction] = (0.08, 1.0),
+        ratio: tuple[Positive, Positive] = (3 / 4, 4 / 3),
+        padding: Annotated[int, Ge(0)] = 4,
+        flip: Fraction = 0.5,
+    ) -> None:
+        """Store the options.
+
+        Args:
+            crop: a random resized crop, as in the published code, or pad-and-crop, as in most of
+                the literature.
+            area: share of the area that a resized crop keeps.
+            ratio: width / height of a resized crop.
+            padding: black pixels on each side before a pad-and-crop.
+            flip: probability of mirroring; 0 where left and right matter, as in digits.
+        """
+        self.crop, self.area, self.ratio = crop, area, ratio
+        self.padding, self.flip = padding, flip
+
+    def __call__(self, x: Tensor, u: Tensor) -> Tensor:
+        """Return (B, C, H, W)."""
+        flip = u[:, 0] < self.flip
+        if self.crop == "resized":
+            size = (x.shape[2], x.shape[3])
+            return resized_crop(x, *random_boxes(u[:, 1:], size, self.area, self.ratio), flip=flip)
+        offset = (u[:, 1:3] * (2 * self.padding + 1)).long()
+        return padded_crop(x, self.padding, offset[:, 0], offset[:, 1], flip)
