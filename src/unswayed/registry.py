@@ -35,17 +35,22 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """Return `did you mean 'x'? There are: ...` for a word that is not among the valid ones."""
     names = sorted(valid)
     close = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
-    there_are = f"here are: {', '.join(names) or 'none'}"
-    return (
-        f"did you mean {' or '.join(map(repr, close))}? T{there_are}" if close else f"t{there_are}"
-    )
+    known = ", ".join(names) or "none"
+    if not close:
+        return f"there are: {known}"
+    return f"did you mean {' or '.join(map(repr, close))}? There are: {known}"
 
 
 def explain(error: ValidationError, where: str, valid: Iterable[str]) -> str:
     """Return one line for the first thing pydantic found wrong."""
-    # A table in the place of a number fails as a number too; the deepest complaint is the apt one.
-    worst = max(error.errors(), key=lambda each: len(each["loc"]))
-    option, inner = str(worst["loc"][0]), [str(part) for part in worst["loc"][1:]]
+    # A table in the place of a number fails as a number too: then the last, deepest complaint is
+    # the apt one. For anything else it is the first.
+    errors = error.errors()
+    worst = max(reversed(errors), key=lambda each: len(each["loc"]))
+    if len(worst["loc"]) == 2 and not isinstance(worst["input"], dict):
+        worst = errors[0]
+    option = str(worst["loc"][0])
+    inner = [str(part) for part in worst["loc"][1:] if "[" not in str(part) and part != "float"]
     if worst["type"] == "extra_forbidden" and not inner:
         return f"{where} has no option {option!r}; {did_you_mean(option, valid)}"
     if worst["type"] == "missing" and not inner:

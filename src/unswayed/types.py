@@ -64,6 +64,7 @@ class Step:
     step: int  # 1 ... steps
     steps: int  # in this epoch
     epochs: int
+    loss: float  # the total that was minimised
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ def npz(path: str) -> Splits:
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except FileNotFoundError:
         raise UsageError(f"data.path: there is no file {path}") from None
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file
         raise UsageError(f"{path} is not a readable .npz of plain arrays: {error}") from error

@@ -59,12 +59,12 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
         if isinstance(event, Epoch):
             _keep_epoch(trainer, run, event, rows)
         minutes = (time.monotonic() - saved) / 60
-        due = minutes >= trainer.settings.checkpoint_minutes
-        if isinstance(event, Epoch) or due or stop.signal_number:
+        if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
             run.write_checkpoint(*trainer.state())
             saved = time.monotonic()
         yield event
         if stop.signal_number and trainer.epoch < trainer.settings.epochs:
+            run.write_checkpoint(*trainer.state())
             where = f"epoch {trainer.epoch + 1}, step {trainer.step_in_epoch}"
             raise InterruptedRunError(
                 f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",

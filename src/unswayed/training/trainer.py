@@ -79,9 +79,9 @@ class Trainer:
         while self.epoch < self.settings.epochs:
             order = self._order()
             while self.step_in_epoch < self.steps:
-                self._step(order)
+                loss = self._step(order)
                 self.seconds += time.perf_counter() - clock
-                yield Step(self.epoch, self.step_in_epoch, self.steps, self.settings.epochs)
+                yield Step(self.epoch, self.step_in_epoch, self.steps, self.settings.epochs, loss)
                 clock = time.perf_counter()
             done = self.epoch
             metrics, self.finished = self._metrics(), self.records
@@ -113,7 +113,7 @@ class Trainer:
         done = self.epoch + self.step_in_epoch / self.steps
         return Batch(views, self.given[index], index, self.epoch, done / self.settings.epochs)
 
-    def _step(self, order: Rows) -> None:
+    def _step(self, order: Rows) -> float:
         size, number = self.settings.batch_size, self.step_in_epoch
         rows = order[number * size : (number + 1) * size]
         batch = self._batch(rows)
@@ -133,9 +133,12 @@ class Trainer:
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
         self.records.note(batch, terms)
-        for name, value in {"total": terms.total.detach(), **terms.parts}.items():
+        loss = float(terms.total.detach())
+        self.sums["total"] += loss
+        for name, value in terms.parts.items():
             self.sums[name] += float(value)
         self.step_in_epoch += 1
+        return loss
 
     def _check_loss(self, terms: Terms, rows: Rows) -> None:
         if bool(torch.isfinite(terms.total)):

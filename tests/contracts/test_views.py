@@ -1,0 +1,55 @@
+"""What every view promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from unswayed.randomness import keys_of
+from unswayed.views import VIEWS, Policy
+
+KEYS = keys_of([str(i) for i in range(12)])
+
+
+@pytest.fixture(params=VIEWS.names())
+def view(request):
+    options = {"blur": 0.5} if request.param == "strong" else {}
+    return VIEWS[request.param].build(options)
+
+
+@pytest.fixture(params=[1, 3])
+def images(request, generator):
+    return torch.randint(0, 256, (12, request.param, 10, 14), generator=generator).to(torch.uint8)
+
+
+def test_shape_and_range_are_kept_and_the_input_left_alone(view, images):
+    before = images.clone()
+    views = Policy(view, view, seed=0)(images, KEYS, 0, strong=True)
+    for seen in (views.weak, *views.strong):
+        assert seen.shape == images.shape
+        assert seen.min() >= 0
+        assert seen.max() <= 1 + 1e-6
+    assert torch.equal(images, before)
+
+
+def test_what_happens_to_an_image_does_not_depend_on_its_batch(view, images):
+    policy = Policy(view, view, seed=3)
+    whole = policy(images, KEYS, 5, strong=True)
+    some = np.array([7, 2, 4])
+    part = policy(images[some], KEYS[some], 5, strong=True)
+    for a, b in zip((whole.weak, *whole.strong), (part.weak, *part.strong), strict=True):
+        assert torch.allclose(a[some], b, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in VIEWS.names() if name != "none"])
+def test_seed_epoch_sample_and_view_all_matter(name, images):
+    view = VIEWS.build(name)
+    one = Policy(view, view, seed=0)(images, KEYS, 0, strong=True)
+    others = [
+        one.strong[1],
+        Policy(view, view, seed=1)(images, KEYS, 0, strong=True).strong[0],
+        Policy(view, view, seed=0)(images, KEYS, 1, strong=True).strong[0],
+        Policy(view, view, seed=0)(images, KEYS[::-1], 0, strong=True).strong[0],
+    ]
+    assert all(not torch.equal(one.strong[0], other) for other in others)

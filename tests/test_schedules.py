@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from unswayed.schedules import Constant, Cosine, Ramp, value_at
+
+
+def test_a_plain_number_is_constant():
+    assert value_at(3.0, 0.7) == value_at(Constant(3.0), 0.2) == 3.0
+
+
+@pytest.mark.parametrize(("progress", "expected"), [(0, 1), (0.1, 2), (0.2, 3), (0.9, 3)])
+def test_ramp(progress, expected):
+    assert value_at(Ramp(1, 3, until=0.2), progress) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("progress", [0, 0.25, 0.5, 1])
+def test_cosine(progress):
+    expected = 2 + 6 * (1 + math.cos(math.pi * progress)) / 2
+    assert value_at(Cosine(8, 2), progress) == pytest.approx(expected)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from unswayed.training.optimizer import learning_rate, make_optimizer
+from unswayed.training.settings import Settings
+
+
+def test_the_published_schedule_is_a_cosine_by_epoch():
+    settings = Settings(epochs=550, lr=0.02, schedule_unit="epoch")
+    for epoch in (0, 1, 137, 549):
+        expected = 0.02 * 0.5 * (1 + math.cos(math.pi * epoch / 550))
+        for step in (0, 100, 194):
+            assert learning_rate(settings, epoch, step, 195) == pytest.approx(expected, rel=1e-12)
+
+
+def test_by_step_it_falls_at_every_step_to_almost_nothing():
+    settings = Settings(epochs=3, lr=1.0)
+    rates = [learning_rate(settings, e, s, 10) for e in range(3) for s in range(10)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == 1.0
+    assert rates[-1] == pytest.approx(0.5 * (1 + math.cos(math.pi * 29 / 30)))
+
+
+def test_warm_up_rises_linearly_and_then_the_cosine_starts_at_the_peak():
+    settings = Settings(epochs=5, lr=1.0, warmup_epochs=2)
+    rates = [learning_rate(settings, e, s, 4) for e in range(5) for s in range(4)]
+    assert rates[:8] == pytest.approx([(i + 1) / 8 for i in range(8)])
+    assert rates[8] == 1.0
+    assert rates[9] < 1.0
+
+
+def test_constant_stays():
+    assert learning_rate(Settings(schedule="constant", lr=0.3), 57, 1, 2) == 0.3
+
+
+@pytest.mark.parametrize("spare", [True, False])
+def test_weight_decay_reaches_norms_and_biases_unless_told_otherwise(spare):
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    settings = Settings(weight_decay=0.1, decay_norms_and_biases=not spare)
+    optimizer = make_optimizer(net, settings)
+    decayed = sum(len(g["params"]) for g in optimizer.param_groups if g["weight_decay"] == 0.1)
+    assert decayed == (1 if spare else 4)
+
+
+def test_a_step_is_the_textbooks_sgd(generator):
+    net = nn.Linear(3, 1, bias=False).double()
+    w, v = net.weight.detach().clone(), torch.zeros(1, 3, dtype=torch.float64)
+    optimizer = make_optimizer(net, Settings(lr=0.1, momentum=0.9, weight_decay=0.01))
+    for _ in range(4):
+        x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+        v = 0.9 * v + (x.sum(0, keepdim=True) + 0.01 * w)
+        w = w - 0.1 * v
+        assert torch.allclose(net.weight, w)

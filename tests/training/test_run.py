@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+
+import unswayed
+from unswayed import InterruptedRunError, Recipe, Run, UsageError
+from unswayed.training import files
+from unswayed.types import Epoch, Step
+
+
+def tensors(path):
+    return files.read_tensors(path)[0]
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(
+        torch.equal(a[k].reshape(-1).view(torch.uint8), b[k].reshape(-1).view(torch.uint8))
+        for k in a
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    from conftest import TINY
+
+    return unswayed.train("digits", *TINY, run=tmp_path_factory.mktemp("run") / "done")
+
+
+def test_a_run_holds_everything(finished):
+    names = {p.name for p in finished.path.iterdir()}
+    assert {
+        "recipe.toml",
+        "provenance.json",
+        "labels.npz",
+        "metrics.jsonl",
+        "summary.json",
+        "model.safetensors",
+        "selected.safetensors",
+        "config.json",
+        "README.md",
+    } <= names
+    origin = finished.provenance
+    assert origin["seed"] == 0
+    assert origin["noise"]["realised_rate"] == pytest.approx(0.4, abs=0.001)
+    assert np.array(origin["noise"]["realised_matrix"]).shape == (10, 10)
+    assert origin["hardware"]["threads"] == 1
+    assert len(origin["data"]["fingerprint"]) == 64
+    assert not list(finished.path.rglob("*.tmp"))
+
+
+def test_nothing_on_disk_is_a_pickle(finished):
+    suffixes = {p.suffix for p in finished.path.rglob("*") if p.is_file() and p.name != ".lock"}
+    assert suffixes <= {".toml", ".json", ".jsonl", ".npz", ".safetensors", ".md"}
+    with np.load(finished.path / "labels.npz", allow_pickle=False) as arrays:
+        assert set(arrays.files) == {"ids", "given", "true", "holdout"}
+
+
+def test_records_are_by_sample_and_epoch(finished):
+    records, labels = finished.records(), finished.labels()
+    assert records.loss.shape == (2, len(labels.ids))
+    trained = ~np.isin(np.arange(len(labels.ids)), labels.holdout)
+    assert (records.predicted.numpy()[:, ~trained] == -1).all()
+    wrong = (labels.given != labels.true) & trained
+    assert np.nanmean(records.loss[1].numpy()[wrong]) > np.nanmean(
+        records.loss[1].numpy()[trained & ~wrong]
+    )
+
+
+@pytest.mark.parametrize("which", ["last", "selected"])
+def test_the_weights_reproduce_the_recorded_accuracy(finished, which):
+    found = unswayed.evaluate(finished)[which]["test_accuracy"]
+    assert found == finished.summary[which]["test_accuracy"]
+
+
+def test_a_finished_run_is_not_trained_again(finished):
+    seen = []
+    again = unswayed.train(
+        Recipe.load(finished.path / "recipe.toml"), run=finished.path, watch=seen.append
+    )
+    assert again.summary == finished.summary
+    assert unswayed.resume(finished.path, watch=seen.append).finished
+    assert seen == []
+
+
+def test_another_recipe_in_the_same_folder_is_refused(finished):
+    with pytest.raises(UsageError, match=r"differs in train\.lr"):
+        unswayed.train(
+            Recipe.load(finished.path / "recipe.toml", "train.lr=0.7"), run=finished.path
+        )
+
+
+def test_the_resolved_recipe_loads_to_itself(finished, tiny):
+    assert Recipe.load(finished.path / "recipe.toml").difference(tiny) == []
+
+
+def stop_after(count, number=signal.SIGINT):
+    """Return a watcher that sends this process a signal at the count-th event."""
+    events = []
+
+    def watch(event):
+        events.append(event)
+        if len(events) == count:
+            os.kill(os.getpid(), number)
+
+    return watch
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("count", [1, 9, 12])
+def test_a_signal_leaves_a_run_that_resumes_to_the_same_bits(
+    finished, tiny, tmp_path, number, count
+):
+    path = tmp_path / "run"
+    with pytest.raises(InterruptedRunError, match="unswayed resume") as stopped:
+        unswayed.train(tiny, run=path, watch=stop_after(count, number))
+    assert stopped.value.exit_code == 128 + number
+    assert not Run(path).finished
+    run = unswayed.resume(path)
+    for name in ("model.safetensors", "selected.safetensors"):
+        assert equal(tensors(path / name), tensors(finished.path / name))
+    assert all(
+        torch.equal(a.view(torch.uint8), b.view(torch.uint8))
+        for a, b in zip(run.records(), finished.records(), strict=True)
+    )
+    strip = [{k: v for k, v in row.items() if k != "seconds"} for row in run.metrics]
+    assert strip == [{k: v for k, v in row.items() if k != "seconds"} for row in finished.metrics]
+
+
+def interrupted(recipe, path, count=12):
+    with pytest.raises(InterruptedRunError):
+        unswayed.train(recipe, run=path, watch=stop_after(count))
+    return sorted((path / "checkpoints").glob("state-*"))
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(finished, tiny, tmp_path):
+    path = tmp_path / "run"
+    states = interrupted(tiny, path)
+    assert len(states) == 2
+    states[-1].write_bytes(states[-1].read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="damaged and was set aside"):
+        unswayed.resume(path)
+    assert equal(tensors(path / "model.safetensors"), tensors(finished.path / "model.safetensors"))
+
+
+def test_without_any_good_checkpoint_training_starts_anew(finished, tiny, tmp_path):
+    path = tmp_path / "run"
+    for state in interrupted(tiny, path):
+        state.write_bytes(b"")
+    with pytest.warns(UserWarning, match="damaged"):
+        unswayed.resume(path)
+    assert equal(tensors(path / "model.safetensors"), tensors(finished.path / "model.safetensors"))
+
+
+def test_changed_data_are_noticed(tiny, tmp_path):
+    path = tmp_path / "run"
+    interrupted(tiny, path, 2)
+    train, test = tiny.build("data")
+    train.images[0, 0, 0, 0] ^= 1
+    with pytest.raises(UsageError, match="data have changed"):
+        unswayed.resume(path, data=unswayed.Splits(train, test))
+
+
+def _hold(path, held, release):
+    with Run(path).lock():
+        held.set()
+        release.wait(30)
+
+
+def test_a_second_process_is_refused(tiny, tmp_path):
+    path = tmp_path / "run"
+    interrupted(tiny, path, 2)
+    context = multiprocessing.get_context("spawn")
+    held, release = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(path, held, release))
+    other.start()
+    try:
+        assert held.wait(60)
+        with pytest.raises(UsageError, match="another process"):
+            unswayed.resume(path)
+    finally:
+        release.set()
+        other.join(30)
+    assert unswayed.resume(path).finished
+
+
+def test_without_a_holdout_there_is_no_selected_model(tiny, tmp_path):
+    recipe = Recipe.from_dict(tiny.sections, "train.holdout=0", "train.epochs=1")
+    run = unswayed.train(recipe, run=tmp_path / "run")
+    assert run.summary["selected"] is None
+    with pytest.raises(UsageError, match="without a hold-out"):
+        run.classifier("selected")
+    assert "selected" not in unswayed.evaluate(run)
+
+
+def test_an_unfinished_run_says_how_to_go_on(tiny, tmp_path):
+    interrupted(tiny, tmp_path / "run", 2)
+    with pytest.raises(UsageError, match="unswayed resume"):
+        Run(tmp_path / "run").classifier()
+
+
+def test_a_folder_that_is_no_run_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match="not a run folder"):
+        Run(tmp_path)
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tiny, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not empty"):
+        unswayed.train(tiny, run=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_watchers_see_steps_and_epochs(tiny, tmp_path):
+    seen = []
+    unswayed.train(tiny, "train.epochs=1", run=tmp_path / "run", watch=seen.append)
+    assert isinstance(seen[0], Step)
+    assert isinstance(seen[-1], Epoch)

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from unswayed import Dataset, NonFiniteLossError, Recipe, Splits, UsageError
+from unswayed.build import assemble
+from unswayed.types import Epoch, Step
+
+TRACED = ("train.epochs=3", "views.weak.name=weak", "train.lr=0.05", "regularizer.tau=0.2")
+GOLDEN = Path(__file__).parent / "golden_trace.json"
+
+
+def same(a, b):
+    return all(
+        torch.equal(x.view(torch.uint8), y.view(torch.uint8)) for x, y in zip(a, b, strict=True)
+    )
+
+
+def tensors_of(trainer):
+    tensors, _ = trainer.state()
+    return [tensors[name].contiguous().reshape(-1) for name in sorted(tensors)]
+
+
+def test_twenty_steps_give_the_stored_losses(tiny):
+    """A change here changes everybody's numbers: argue for it, then store the new trace."""
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, *TRACED))
+    events = (event for event in trainer.events() if isinstance(event, Step))
+    losses = [event.loss for event, _ in zip(events, range(20), strict=False)]
+    assert len(losses) == 20
+    assert losses == pytest.approx(json.loads(GOLDEN.read_text())["losses"], rel=1e-3)
+
+
+@pytest.mark.parametrize("stop", [1, 5, 8, 11])
+@pytest.mark.parametrize("words", [(), ("framework.name=byol", "train.ema=0.9", "loss.name=gce")])
+def test_going_on_from_a_state_gives_the_same_bits(tiny, stop, words):
+    recipe = Recipe.from_dict(tiny.sections, *words)
+    whole, _ = assemble(recipe)
+    first, _ = assemble(recipe)
+    for number, event in enumerate(first.events(), start=1):
+        if number == stop:
+            state = first.state()
+            assert event is not None
+            break
+    second, _ = assemble(recipe)
+    second.load_state(*state)
+    rows = [[e.metrics for e in trainer.epochs()] for trainer in (whole, second)]
+    assert same(tensors_of(whole), tensors_of(second))
+    for row in rows[0] + rows[1]:
+        row.pop("seconds")
+    assert rows[0][-1] == rows[1][-1]
+
+
+def test_two_trainings_of_one_recipe_are_equal_and_another_seed_is_not(tiny):
+    def weights(*words):
+        trainer, _ = assemble(Recipe.from_dict(tiny.sections, "train.epochs=1", *words))
+        list(trainer.events())
+        return tensors_of(trainer)
+
+    assert same(weights(), weights())
+    assert not same(weights(), weights("train.seed=1"))
+
+
+def test_overfits_a_handful_of_samples():
+    recipe = Recipe.load(
+        "digits-ce",
+        "noise.name=none",
+        "views.weak.name=none",
+        "train.epochs=40",
+        "train.batch_size=16",
+        "train.holdout=0",
+        "model.width=8",
+        "data.size=8",
+    )
+    whole = recipe.build("data").train
+    rows = np.arange(32)
+    few = Dataset.from_arrays(whole.images[rows].numpy(), whole.given[rows], classes=whole.classes)
+    trainer, _ = assemble(recipe, Splits(few, None))
+    *_, last = trainer.epochs()
+    assert last.metrics["train_accuracy"] == 1.0
+
+
+def test_events_come_in_order_and_count_every_step(tiny):
+    trainer, _ = assemble(tiny)
+    events = list(trainer.events())
+    kinds = "".join("E" if isinstance(event, Epoch) else "s" for event in events)
+    assert kinds == ("s" * trainer.steps + "E") * 2
+    assert trainer.steps == len(trainer.rows) // 128
+
+
+def test_an_epoch_sees_every_row_once_and_never_the_holdout(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "train.epochs=1", "train.drop_last=false")
+    trainer, _ = assemble(recipe)
+    list(trainer.events())
+    seen = trainer.finished.predicted.numpy() >= 0
+    assert seen[trainer.rows].all()
+    assert not seen[trainer.holdout].any()
+    assert np.isnan(trainer.finished.loss.numpy()[trainer.holdout]).all()
+
+
+def test_metrics_hold_what_a_reader_needs(tiny):
+    trainer, _ = assemble(tiny)
+    rows = [event.metrics for event in trainer.epochs()]
+    for row in rows:
+        assert {"test_accuracy", "holdout_accuracy", "train_accuracy", "lr", "seconds"} <= set(row)
+        assert set(row["terms"]) == {"total", "label", "contrast"}
+        shares = [row[f"wrong_{name}"] for name in ("as_given", "as_true", "other")]
+        assert sum(shares) == pytest.approx(1)
+
+
+def test_evaluation_can_be_thinned_but_the_last_epoch_is_always_tested(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "train.epochs=3", "train.evaluate_every=2")
+    trainer, _ = assemble(recipe)
+    assert ["test_accuracy" in e.metrics for e in trainer.epochs()] == [False, True, True]
+
+
+def test_a_nan_stops_before_the_update_and_names_the_samples(tiny):
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, "regularizer.name=none"))
+    events = trainer.events()
+    next(events)
+    with torch.no_grad():
+        trainer.learner.classifier.head.bias[0] = torch.nan
+    before = [p.clone() for p in trainer.learner.parameters()]
+    with pytest.raises(NonFiniteLossError, match="epoch 0, step 1") as caught:
+        next(events)
+    after = list(trainer.learner.parameters())
+    assert same([p.detach().reshape(-1) for p in before], [p.detach().reshape(-1) for p in after])
+    assert len(caught.value.ids) == 128
+    assert caught.value.ids[0].startswith("digits/")
+
+
+def test_only_the_guilty_samples_are_named(tiny):
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, "regularizer.name=none"))
+    loss = trainer.learner.loss
+    guilty = int(trainer._order()[3])
+    broken = loss.forward
+    loss.forward = lambda logits, labels, index: broken(logits, labels).masked_fill(
+        index == guilty, torch.inf
+    )
+    with pytest.raises(NonFiniteLossError) as caught:
+        next(trainer.events())
+    assert caught.value.ids == [trainer.train.ids[guilty]]
+
+
+def test_a_gradient_that_is_not_finite_stops_too(tiny):
+    trainer, _ = assemble(tiny)
+    trainer.learner.classifier.head.weight.register_hook(lambda g: g * torch.inf)
+    with pytest.raises(NonFiniteLossError, match="gradient"):
+        next(trainer.events())
+
+
+def test_a_clipped_gradient_is_no_longer_than_asked(tiny):
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, "train.clip_norm=0.01"))
+    next(trainer.events())
+    gradients = [p.grad for p in trainer.learner.parameters() if p.grad is not None]
+    assert torch.nn.utils.get_total_norm(gradients) <= 0.0101
+
+
+def test_the_average_follows_the_weights_and_is_what_is_tested(tiny):
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, "train.ema=0.5"))
+    events = trainer.events()
+    next(events)
+    first = trainer.learner.classifier.head.weight.detach().clone()
+    next(events)
+    second = trainer.learner.classifier.head.weight.detach()
+    assert torch.allclose(trainer.classifier.head.weight, 0.5 * first + 0.5 * second, atol=1e-6)
+    assert trainer.classifier is not trainer.learner.classifier
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("train.batch_size=2000",), "fewer training samples"),
+        (("train.drop_last=false", "train.batch_size=1131"), "would hold one image"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused(tiny, words, message):
+    recipe = Recipe.from_dict(tiny.sections, *words)
+    with pytest.raises(UsageError, match=message):
+        assemble(recipe)
+
+
+def test_the_holdout_does_not_look_at_true_labels(tiny):
+    train, test = tiny.build("data")
+    trainer, _ = assemble(tiny, Splits(train, test))
+    shuffled = Dataset(
+        train.images, train.given, train.classes, train.ids, train.given[::-1].copy()
+    )
+    other, _ = assemble(tiny, Splits(shuffled, test))
+    assert np.array_equal(trainer.holdout, other.holdout)
