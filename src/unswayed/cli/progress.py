@@ -55,7 +55,8 @@ class Watcher:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.bar.stop()
+        if self.console.is_terminal:
+            self.bar.stop()
 
     def __call__(self, event: Step | Epoch) -> None:
         """Show an event."""

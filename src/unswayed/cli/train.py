@@ -46,7 +46,8 @@ def watched(recipe: Recipe, folder: Path, title: str | None = None) -> Run:
             nonlocal told
             if not told:
                 told = True
-                watcher.console.print(introduction(Run(folder), resumed=before), highlight=False)
+                text = introduction(Run(folder), resumed=before)
+                watcher.console.print(text, highlight=False, soft_wrap=True)
             watcher(event)
 
         made = train(recipe, run=folder, watch=watch)

@@ -12,6 +12,7 @@ model.safetensors, selected.safetensors, config.json, README.md, summary.json   
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -63,17 +64,20 @@ class Run:
         data: Dataset,
         holdout: NDArray[np.int64],
     ) -> Run:
-        """Make the folder; the recipe is written last, so a folder with one is complete."""
+        """Make the folder beside its place, then rename it: it is complete or not there."""
+        new = path.with_name(f".{path.name}.new")
         try:
-            for folder in (path, path / "records", path / "checkpoints"):
-                folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(new, ignore_errors=True)  # left by a process that was killed here
+            for folder in (new, new / "records", new / "checkpoints"):
+                folder.mkdir(parents=True)
             columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
             if data.true is not None:
                 columns["true"] = data.true
-            with files.atomic(path / "labels.npz") as temporary, temporary.open("wb") as file:
+            with files.atomic(new / "labels.npz") as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
-            files.write_json(path / "provenance.json", provenance)
-            files.write_text(path / "recipe.toml", recipe)
+            files.write_json(new / "provenance.json", provenance)
+            files.write_text(new / "recipe.toml", recipe)
+            new.replace(path)
         except OSError as error:
             raise UsageError(f"the run folder {path} cannot be written: {error}") from error
         return cls(path)

@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help demo test slow check demo-results clean
+
+help: ## show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/installed ## install, then train cross entropy and CTRR on digits with wrong labels
+	$(BIN)/unswayed demo
+
+test: $(VENV)/dev ## run the fast tests, about a minute on two cores
+	$(BIN)/python -m pytest -n auto
+
+slow: $(VENV)/dev ## run the slow tests: the demo's effect over three seeds, minutes
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/dev ## lint, types and the import direction
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
+	$(BIN)/unswayed demo --seeds 3 --save results
+
+clean: ## remove the virtual environment and the demo's runs
+	rm -rf $(VENV) runs/demo
+
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one with: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing into $(VENV); the first time PyTorch is fetched, which takes a few minutes."
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/installed
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
+	@touch $@

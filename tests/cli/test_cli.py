@@ -1,0 +1,187 @@
+"""The command line in-process: exit codes, files, words."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from unswayed import Run, __version__
+from unswayed.cli import main
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    from conftest import TINY
+
+    path = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["train", *TINY, "--run", str(path)]) == 0
+    return path
+
+
+def test_train_prints_the_numbers_and_the_folder(tiny_words, tmp_path, capsys):
+    path = tmp_path / "run"
+    assert main(["train", "digits", *tiny_words, "--run", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.strip().endswith(str(path))
+    assert "test, last" in out
+    assert "% of the labels are wrong" in err
+    assert "epoch 2/2" in err
+
+
+def test_train_without_a_folder_makes_a_new_one_each_time(
+    tiny_words, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert main(["train", *tiny_words, "train.epochs=1"]) == 0
+    assert {p.name for p in (tmp_path / "runs").iterdir()} == {"digits", "digits-2"}
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["digist"],
+        ["digits", "loss.name=gcee"],
+        ["digits", "loss.p=1"],
+        ["digits", "los.name=ce"],
+        ["train.epochs=1", "digits"],
+        ["train.device=gpu"],
+        ["train.batch_size=100000"],
+        ["data.name=npz", "data.path=nowhere.npz"],
+        ["model.name=resnet18", "model.weights=nowhere.pth"],
+    ],
+)
+def test_a_mistake_exits_with_2_in_one_line_and_writes_nothing(
+    words, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("unswayed: ")
+    assert len(err.splitlines()) == 1
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(0, int), "empty"),
+        (np.zeros(300, int), "one class only"),
+        (np.arange(300) % 3 - 1, "outside the range"),
+        (np.arange(20) % 2, "fewer training samples"),
+    ],
+)
+def test_bad_data_exit_with_2_and_write_nothing(labels, message, tmp_path, monkeypatch, capsys):
+    np.savez(tmp_path / "a.npz", train_x=np.zeros((len(labels), 8, 8), np.uint8), train_y=labels)
+    monkeypatch.chdir(tmp_path)
+    words = ["data.name=npz", "data.path=a.npz", "noise.name=none"]
+    assert main(["train", *words, "--run", "r"]) == 2
+    assert message in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_a_folder_that_cannot_be_written_exits_with_2(tiny_words, tmp_path, capsys):
+    (tmp_path / "file").write_text("in the way")
+    assert main(["train", *tiny_words, "--run", str(tmp_path / "file" / "run")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_resume_of_a_finished_run_trains_nothing(trained, capsys):
+    before = (trained / "metrics.jsonl").read_bytes()
+    assert main(["resume", str(trained)]) == 0
+    assert "finished already" in capsys.readouterr().err
+    assert (trained / "metrics.jsonl").read_bytes() == before
+
+
+def test_evaluate_gives_the_accuracy_of_the_run(trained, capsys):
+    assert main(["evaluate", str(trained), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["last"]["test_accuracy"] == Run(trained).summary["last"]["test_accuracy"]
+    assert main(["evaluate", str(trained)]) == 0
+    assert f"{100 * found['last']['test_accuracy']:.2f} %" in capsys.readouterr().out
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    digit = np.zeros((20, 20), np.uint8)
+    digit[4:16, 9:12] = 255
+    paths = [tmp_path / "gray.png", tmp_path / "colour.jpg", tmp_path / "with, comma.bmp"]
+    for path in paths:
+        mode = "L" if path.suffix == ".png" else "RGB"
+        Image.fromarray(digit).convert(mode).save(path)
+    return [str(path) for path in paths]
+
+
+def test_predict_names_a_class_for_every_image(trained, pictures, capsys):
+    assert main(["predict", str(trained), *pictures]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == pictures
+    assert all(row[1] in "0123456789" and 0 < float(row[2]) <= 1 for row in rows)
+
+
+def test_predict_writes_csv_and_goes_on_past_a_bad_file(trained, pictures, tmp_path, capsys):
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"nothing")
+    target = tmp_path / "out.csv"
+    words = ["predict", str(trained), str(bad), *pictures, "--csv", str(target)]
+    assert main(words) == 1
+    assert "bad.png is not a readable image" in capsys.readouterr().err
+    with target.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["path"] for row in rows] == pictures
+
+
+def test_compare_puts_runs_in_one_table(trained, capsys):
+    assert main(["compare", str(trained), str(trained)]) == 0
+    out = capsys.readouterr().out
+    assert "ce + ctrr (simsiam)" in out
+    assert "oracle" in out
+
+
+def test_compare_refuses_what_is_not_a_run(tmp_path, capsys):
+    assert main(["compare", str(tmp_path)]) == 2
+    assert "not a run folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["loss", "losses", "models", "data", "noise", "views", "train"])
+def test_list_shows_a_kind(kind, capsys):
+    assert main(["list", kind]) == 0
+    assert capsys.readouterr().out.startswith("[")
+
+
+def test_list_shows_everything_with_options_defaults_and_papers(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for word in ("gce", "q = 0.7", "NeurIPS 2018", "tau = 0.4", "epochs = 100", "paper-simsiam"):
+        assert word in out
+
+
+def test_list_of_nothing_known_names_what_there_is(capsys):
+    assert main(["list", "lozz"]) == 2
+    assert "did you mean 'loss'" in capsys.readouterr().err
+
+
+def test_demo_shows_both_methods_a_plot_and_the_folders(tiny_words, tmp_path, capsys):
+    where = ["--runs", str(tmp_path / "runs"), "--save", str(tmp_path / "saved"), "--seeds", "2"]
+    words = [w for w in tiny_words if not w.startswith("framework")]
+    for _ in range(2):  # the second time nothing is trained
+        assert main(["demo", *words, *where]) == 0
+        out, err = capsys.readouterr()
+        assert "ce + ctrr (simsiam)" in out
+        assert (tmp_path / "runs" / "demo.svg").is_file()
+    assert err.count("finished already") == 4
+    saved = json.loads((tmp_path / "saved" / "demo.json").read_text())
+    assert [run["summary"]["name"] for run in saved["runs"]] == ["digits-ce"] * 2 + ["digits"] * 2
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert __version__ in capsys.readouterr().out

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unswayed
+from unswayed.report.table import Spread, comparison, method_of
+
+
+def test_the_spread_is_numpys():
+    values = [0.91, 0.95, 0.97]
+    spread = Spread.of(values)
+    assert (spread.mean, spread.deviation) == pytest.approx(
+        (np.mean(values), np.std(values, ddof=1))
+    )
+    assert spread.percent() == "94.3 ± 3.1 %"
+    assert Spread.of([0.5]).percent() == "50.0 %"
+
+
+def test_runs_are_grouped_by_everything_but_the_seed(tiny, tmp_path):
+    words = [("train.seed=0",), ("train.seed=1",), ("loss.name=gce",)]
+    runs = [
+        unswayed.train(tiny, "train.epochs=1", *w, run=tmp_path / str(i))
+        for i, w in enumerate(words)
+    ]
+    rows = comparison(runs)
+    assert [row.method for row in rows] == ["ce + ctrr (simsiam)", "gce + ctrr (simsiam)"]
+    assert rows[0].seeds == (0, 1)
+    expected = [run.summary["last"]["test_accuracy"] for run in runs[:2]]
+    assert rows[0].last.mean == pytest.approx(np.mean(expected))
+    assert method_of(unswayed.Recipe.load("digits-ce").sections) == "ce"

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unswayed import Recipe, UsageError
+from unswayed.recipe import SECTIONS, shipped
+from unswayed.schedules import Ramp
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_recipe_is_valid_and_described(name):
+    recipe = Recipe.load(name)
+    assert recipe.description
+    assert set(recipe.sections) == set(SECTIONS)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_recipe_survives_its_own_file(name, tmp_path):
+    contrast = Recipe.load(name).sections["regularizer"]["name"] != "none"
+    words = ['regularizer.weight={name="ramp", start=0, end=5}'] if contrast else []
+    recipe = Recipe.load(name, *words)
+    path = tmp_path / "again.toml"
+    path.write_text(recipe.to_toml(), encoding="utf-8")
+    again = Recipe.load(path)
+    assert again.sections == recipe.sections
+    assert again.to_toml() == recipe.to_toml()
+
+
+def test_overrides_are_typed_by_what_they_set():
+    recipe = Recipe.load(
+        "digits",
+        "noise.rate=0.25",
+        "loss.name=gce",
+        "framework.name=byol",
+        "regularizer.tau=0.3",
+        "train.epochs=7",
+        "views.strong.flip=0.5",
+        "train.nesterov=true",
+    )
+    assert recipe.sections["noise"]["rate"] == 0.25
+    assert recipe.component("loss")[0].name == "gce"
+    assert recipe.sections["views"]["strong"]["flip"] == 0.5
+    assert recipe.settings.epochs == 7
+    assert recipe.settings.nesterov is True
+
+
+def test_a_new_component_keeps_the_options_it_shares_with_the_old_one():
+    framework = Recipe.load("digits", "framework.name=byol").sections["framework"]
+    assert framework["projector_widths"] == [256, 256]
+    simclr = Recipe.load("digits", "framework.name=simclr").sections["framework"]
+    assert simclr["projector_widths"] == [256, 256]
+    assert "predictor_hidden" not in simclr
+
+
+def test_schedules_can_be_given_whole_or_by_part():
+    whole = Recipe.load("digits", 'regularizer.weight={name="ramp", start=0.0, end=9.0}')
+    part = Recipe.load(
+        "digits",
+        "regularizer.weight.name=ramp",
+        "regularizer.weight.start=0",
+        "regularizer.weight.end=9",
+    )
+    assert whole.sections == part.sections
+    assert whole.build("regularizer").weight == Ramp(0.0, 9.0)
+
+
+def test_framework_and_regularizer_leave_together():
+    for word in ("framework.name=none", "regularizer.name=none"):
+        sections = Recipe.load("digits", word).sections
+        assert sections["framework"] == sections["regularizer"] == {"name": "none"}
+
+
+def test_a_recipe_extends_another(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "digits"\n[noise]\nrate = 0.1\n[loss]\nname = "gce"\n')
+    mine, base = Recipe.load(path), Recipe.load("digits")
+    assert mine.difference(base) == ["loss.min_probability", "loss.name", "loss.q", "noise.rate"]
+    assert mine.name == "mine"
+
+
+def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
+    path = tmp_path / "loop.toml"
+    path.write_text(f'extends = "{path}"\n')
+    with pytest.raises(UsageError, match="extends itself"):
+        Recipe.load(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("digit",), "did you mean 'digits'"),
+        (("nowhere.toml",), "cannot be read"),
+        (("digits", "nose.rate=1"), "did you mean 'noise'"),
+        (("digits", "noise.name=symetric"), "did you mean 'symmetric'"),
+        (("digits", "noise.rat=1"), "did you mean 'rate'"),
+        (("digits", "train.epoch=1"), "did you mean 'epochs'"),
+        (("digits", "train.epochs=many"), "'epochs' is 'many'"),
+        (("digits", "train.epochs=0"), "greater than or equal to 1"),
+        (("digits", "views.weird.flip=1"), "views has no 'weird'"),
+        (("digits", "views.strong.flap=1"), "did you mean 'flip'"),
+        (("digits", "noise.num_classes=3"), "no option 'num_classes'"),
+        (("digits", "train.lr"), "write section.key=value"),
+        (("digits", "train=3"), "write train.key=value"),
+        (("digits", "train.lr=nan"), "finite"),
+        (("digits", "data.name=npz"), "needs the option 'path'"),
+        (("digits", 'regularizer.tau={name="ramp", start=1}'), "ramp end"),
+    ],
+)
+def test_a_mistake_is_named_with_what_would_be_right(words, message):
+    with pytest.raises(UsageError, match=message):
+        Recipe.load(*words)
+
+
+@pytest.mark.parametrize("text", ["noise = 3", "[views]\nweak = 1", "[train\n", "\x00"])
+def test_broken_files_are_said_plainly(tmp_path, text):
+    path = tmp_path / "broken.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError):
+        Recipe.load(path)
+
+
+def test_bytes_that_are_no_text_are_said_plainly(tmp_path):
+    path = tmp_path / "broken.toml"
+    path.write_bytes(b"\xff\xfe\x80")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Recipe.load(path)
+
+
+@given(word=st.text(max_size=30))
+def test_no_override_is_ever_a_traceback(word):
+    with contextlib.suppress(UsageError):
+        Recipe.load("digits", word)
