@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unswayed.randomness import bits, key_of, keys_of, permutation, torch_seed, uniform
+from unswayed.randomness import bits, key_of, keys_of, permutation, torch_seed, uniform, uniform32
 
 
 def splitmix_chain(seed, purpose, *coordinates):
@@ -42,6 +42,13 @@ def test_uniform_numbers_are_uniform_and_uncorrelated():
     assert ((counts - expected) ** 2 / expected).sum() < 110  # chi-squared, 63 degrees, p = 2e-4
     assert abs(np.corrcoef(u[:, 0], u[:, 1])[0, 1]) < 0.09
     assert abs(np.corrcoef(u[:-1, 0], u[1:, 0])[0, 1]) < 0.09
+
+
+def test_single_precision_numbers_are_the_double_ones_cut_short():
+    double, single = uniform(3, "x", np.arange(10_000)), uniform32(3, "x", np.arange(10_000))
+    assert single.dtype == np.float32
+    assert single.max() < 1
+    assert (np.floor(double * 2**24) / 2**24 == single).all()
 
 
 def test_a_permutation_depends_on_the_keys_alone():

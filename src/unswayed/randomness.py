@@ -48,6 +48,13 @@ def uniform(seed: int, purpose: str, *coordinates: ArrayLike) -> NDArray[np.floa
     return (bits(seed, purpose, *coordinates) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+def uniform32(seed: int, purpose: str, *coordinates: ArrayLike) -> NDArray[np.float32]:
+    """Return numbers in [0, 1) with 24 random bits: exact in float32, never rounded to 1."""
+    return (bits(seed, purpose, *coordinates) >> np.uint64(40)).astype(np.float32) * np.float32(
+        2.0**-24
+    )
+
+
 def permutation(seed: int, purpose: str, keys: Bits, *coordinates: ArrayLike) -> NDArray[np.int64]:
     """Return an order of the keys that depends on each key, not on where it stands."""
     return np.argsort(bits(seed, purpose, *coordinates, keys), kind="stable")

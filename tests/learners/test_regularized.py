@@ -132,3 +132,15 @@ def test_the_classifier_takes_bytes_or_floats(generator):
     p = net.predict_proba(images)
     assert torch.allclose(p.sum(1), torch.ones(4))
     assert torch.allclose(p, F.softmax(net(images), dim=1))
+
+
+def test_under_autocast_the_objective_is_still_computed_in_single_precision(batch):
+    learner = make(weight=5.0, tau=0.0).float()
+    views = Views(batch.views.weak.float(), tuple(x.float() for x in batch.views.strong))
+    batch = Batch(views, batch.labels, batch.index, 0, 0.0)
+    plain = learner(batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        half = learner(batch)
+    assert half.total.dtype == torch.float32
+    assert torch.isfinite(half.total)
+    assert half.total.item() == pytest.approx(plain.total.item(), abs=0.2)

@@ -9,7 +9,7 @@ from unswayed.views import VIEWS
 
 
 def draws(view, n, generator):
-    return torch.rand(n, view.draws, generator=generator, dtype=torch.float64)
+    return torch.rand(n, view.draws, generator=generator)
 
 
 def test_jitter_applies_torchvisions_operations_in_the_order_drawn(generator):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -13,7 +14,7 @@ from unswayed.learners import Classifier, Learner
 from unswayed.losses import Loss
 from unswayed.regularizers import Regularizer
 from unswayed.schedules import value_at
-from unswayed.types import Batch, Terms
+from unswayed.types import Batch, Pairs, Terms
 
 
 class Regularized(Learner):
@@ -40,26 +41,37 @@ class Regularized(Learner):
 
     def forward(self, batch: Batch) -> Terms:
         """Return label, contrast and total."""
-        logits = self.classifier(batch.views.weak)  # (B, K)
+        logits = single(self.classifier(batch.views.weak))  # (B, K)
+        directions = self._directions(batch)
+        with torch.autocast(logits.device.type, enabled=False):  # 1 - 1e-4 is 1 in bfloat16
+            return self._terms(batch, logits, directions)
+
+    def _directions(self, batch: Batch) -> list[Pairs]:
+        if self.framework is None:
+            return []
+        x1, x2 = (self.classifier.normalize(x) for x in batch.views.strong)
+        backbone = self.classifier.backbone
+        with running_statistics(backbone, update=self.framework.bn_stats == "both"):
+            found = self.framework(backbone, x1, x2)
+        return [Pairs(single(query), single(key)) for query, key in found]
+
+    def _terms(self, batch: Batch, logits: Tensor, directions: list[Pairs]) -> Terms:
         losses = self.loss(logits, batch.labels, batch.index)  # (B,)
         total = label = losses.mean()
         parts = {"label": label.detach()}
         if self.framework is not None and self.regularizer is not None:
-            contrast = self._contrast(batch, logits.detach().softmax(dim=1))
+            p = logits.detach().softmax(dim=1)
+            weights = self.regularizer.pair_weights(p, batch.labels, batch.progress)  # (B, B)
+            contrast = self.regularizer(directions, weights)
+            contrast = contrast + self.framework.repulsion(directions, weights > 0)
             total = label + value_at(self.regularizer.weight, batch.progress) * contrast
             parts["contrast"] = contrast.detach()
         return Terms(total, parts, losses.detach(), logits.detach())
 
-    def _contrast(self, batch: Batch, p: Tensor) -> Tensor:
-        assert self.framework is not None
-        assert self.regularizer is not None
-        x1, x2 = (self.classifier.normalize(x) for x in batch.views.strong)
-        backbone = self.classifier.backbone
-        with running_statistics(backbone, update=self.framework.bn_stats == "both"):
-            directions = self.framework(backbone, x1, x2)
-        weights = self.regularizer.pair_weights(p, batch.labels, batch.progress)  # (B, B)
-        attraction: Tensor = self.regularizer(directions, weights)
-        return attraction + self.framework.repulsion(directions, weights > 0)
+
+def single(x: Tensor) -> Tensor:
+    """Return at least single precision; what autocast made half of is brought back."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 @contextmanager

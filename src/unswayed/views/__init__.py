@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unswayed.randomness import Bits, uniform
+from unswayed.randomness import Bits, uniform32
 from unswayed.registry import Registry
 from unswayed.types import Views
 
@@ -30,7 +30,7 @@ class View(ABC):
 
         Args:
             x: (B, C, H, W) floats in [0, 1]; left untouched.
-            u: (B, draws) float64 in [0, 1).
+            u: (B, draws) in [0, 1).
         """
 
 
@@ -55,7 +55,7 @@ class Policy:
         return Views(seen[0], tuple(seen[1:]))
 
     def _see(self, view: View, x: Tensor, keys: Bits, epoch: int, number: int) -> Tensor:
-        u = uniform(self.seed, "view", epoch, number, keys[:, None], np.arange(view.draws))
+        u = uniform32(self.seed, "view", epoch, number, keys[:, None], np.arange(view.draws))
         return view(x, torch.from_numpy(u).to(x.device)).contiguous(
             memory_format=torch.channels_last
         )

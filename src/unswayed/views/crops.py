@@ -13,7 +13,7 @@ BOX_DRAWS = 2 * TRIES + 2
 
 
 class Boxes(NamedTuple):
-    """Integer boxes, one per image, as float64 tensors (B,)."""
+    """Boxes with whole numbers in floating-point tensors (B,), one per image."""
 
     top: Tensor
     left: Tensor

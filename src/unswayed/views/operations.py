@@ -109,9 +109,9 @@ def adjust_hue(x: Tensor, shift: Tensor) -> Tensor:
 def gaussian_blur(x: Tensor, sigma: Tensor, kernel_size: int) -> Tensor:
     """Blur with a separable Gaussian of its own width for every image; edges are reflected."""
     half = kernel_size // 2
-    offsets = torch.arange(-half, half + 1, device=x.device, dtype=torch.float64)
-    kernel = torch.exp(-0.5 * (offsets / sigma.to(torch.float64)[:, None]) ** 2)  # (B, k)
-    kernel = (kernel / kernel.sum(dim=1, keepdim=True)).to(x.dtype)[:, :, None, None, None]
+    offsets = torch.arange(-half, half + 1, device=x.device, dtype=x.dtype)
+    kernel = torch.exp(-0.5 * (offsets / sigma.to(x.dtype)[:, None]) ** 2)  # (B, k)
+    kernel = (kernel / kernel.sum(dim=1, keepdim=True))[:, :, None, None, None]
     height, width = x.shape[2:]
     padded = F.pad(x, (half,) * 4, mode="reflect")
     rows = torch.zeros_like(padded[:, :, :height])

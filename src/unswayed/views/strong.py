@@ -72,7 +72,9 @@ class Strong(View):
             return x
         low, high = self.blur_sigma
         sigma = low + (high - low) * width[rows]
-        kernel = self.blur_kernel or max(3, round(min(x.shape[2:]) / 10) // 2 * 2 + 1)
+        side = min(x.shape[2:])
+        kernel = self.blur_kernel or max(3, round(side / 10) // 2 * 2 + 1)
+        kernel = min(kernel, 2 * side - 1)  # an edge can be reflected no further
         return x.index_copy(0, rows, ops.gaussian_blur(x[rows], sigma, kernel))
 
     def _jitter(self, x: Tensor, chosen: Tensor, order: Tensor, strength: Tensor) -> Tensor:
