@@ -62,23 +62,24 @@ class Strong(View):
         size = (x.shape[2], x.shape[3])
         boxes = random_boxes(u[:, 13:], size, self.area, self.ratio)
         x = ops.resized_crop(x, *boxes, flip=u[:, 0] < self.flip)
-        x = self._jitter(x, u[:, 1] < self.jitter_probability, u[:, 2:6], u[:, 6:10])
+        self._jitter(x, u[:, 1] < self.jitter_probability, u[:, 2:6], u[:, 6:10])
         gray = (u[:, 10] < self.grayscale).nonzero().squeeze(1)
-        x = x.index_copy(0, gray, ops.grayscale(x[gray]).expand_as(x[gray]))
-        return self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
+        x[gray] = ops.grayscale(x[gray])
+        self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
+        return x
 
-    def _blur(self, x: Tensor, rows: Tensor, width: Tensor) -> Tensor:
+    def _blur(self, x: Tensor, rows: Tensor, width: Tensor) -> None:
         if len(rows) == 0:
-            return x
+            return
         low, high = self.blur_sigma
         sigma = low + (high - low) * width[rows]
         side = min(x.shape[2:])
         kernel = self.blur_kernel or max(3, round(side / 10) // 2 * 2 + 1)
         kernel = min(kernel, 2 * side - 1)  # an edge can be reflected no further
-        return x.index_copy(0, rows, ops.gaussian_blur(x[rows], sigma, kernel))
+        x[rows] = ops.gaussian_blur(x[rows], sigma, kernel)
 
-    def _jitter(self, x: Tensor, chosen: Tensor, order: Tensor, strength: Tensor) -> Tensor:
-        """Apply the four adjustments to the chosen images, each image in an order of its own."""
+    def _jitter(self, x: Tensor, chosen: Tensor, order: Tensor, strength: Tensor) -> None:
+        """Adjust the chosen images in place, each in an order of its own."""
         operations = (
             ops.adjust_brightness,
             ops.adjust_contrast,
@@ -95,5 +96,4 @@ class Strong(View):
                 low = max(0.0, 1 - span) if middle else -span
                 factor = low + (middle + span - low) * strength[:, number]
                 rows = (chosen & (turn[:, place] == number)).nonzero().squeeze(1)
-                x = x.index_copy(0, rows, operation(x[rows], factor[rows]))
-        return x
+                x[rows] = operation(x[rows], factor[rows])
