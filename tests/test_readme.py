@@ -45,5 +45,7 @@ def test_every_verb_and_make_target_the_readme_names_is_there():
     verbs = {module.__name__.rpartition(".")[2] for module in VERBS}
     assert set(re.findall(r"^(?:\$ )?unswayed ([a-z]+)", README, flags=re.MULTILINE)) <= verbs
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for name in re.findall(r"`?make ([a-z-]+)`", README):
+    names = re.findall(r"^    make ([a-z-]+)", README, flags=re.MULTILINE)
+    assert {"demo", "test"} <= set(names)
+    for name in names:
         assert re.search(rf"^{name}:", makefile, flags=re.MULTILINE), name

@@ -3,26 +3,26 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unswayed import Recipe, UsageError
-from unswayed.recipe import SECTIONS, shipped
+from unswayed.recipe import SECTIONS, _flat, shipped
 from unswayed.schedules import Ramp
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_every_shipped_recipe_is_valid_and_described(name):
-    recipe = Recipe.load(name)
+    recipe = Recipe.load(name, "data.name=digits")
     assert recipe.description
     assert set(recipe.sections) == set(SECTIONS)
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_recipe_survives_its_own_file(name, tmp_path):
-    contrast = Recipe.load(name).sections["regularizer"]["name"] != "none"
+    contrast = Recipe.load(name, "data.name=digits").sections["regularizer"]["name"] != "none"
     words = ['regularizer.weight={name="ramp", start=0, end=5}'] if contrast else []
-    recipe = Recipe.load(name, *words)
+    recipe = Recipe.load(name, "data.name=digits", *words)
     path = tmp_path / "again.toml"
     path.write_text(recipe.to_toml(), encoding="utf-8")
     again = Recipe.load(path)
@@ -107,6 +107,15 @@ def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
         (("digits", "train=3"), "write train.key=value"),
         (("digits", "train.lr=nan"), "finite"),
         (("digits", "data.name=npz"), "needs the option 'path'"),
+        (("safe",), "names no data"),
+        (("digits", "loss.qq=0.5", "loss.name=gce"), "no option 'qq'"),
+        (("digits", "train.nesterov=true", "train.momentum=0"), "needs a train.momentum"),
+        (("digits", "train.warmup_epochs=60"), "fewer than train.epochs"),
+        (("digits", "train.threads=99999999"), "less than or equal"),
+        (("digits", "regularizer.weight=-1"), "at least 0"),
+        (("digits", "framework.name=byol", "framework.momentum=99"), "from 0 to 1"),
+        (("digits", 'regularizer.weight={name="ramp", start=0.0, end=inf}'), "finite"),
+        (("digits", "loss.name=gce", "loss.min_probability=7"), "less than 1"),
         (("digits", 'regularizer.tau={name="ramp", start=1}'), "ramp end"),
     ],
 )
@@ -130,7 +139,104 @@ def test_bytes_that_are_no_text_are_said_plainly(tmp_path):
         Recipe.load(path)
 
 
-@given(word=st.text(max_size=30))
+KEYS = sorted(
+    {
+        key
+        for recipe in ("digits", "safe")
+        for key in _flat(Recipe.load(recipe, "data.name=digits").sections)
+    }
+    | {"train", "views.weak", "loss.nothing", "noise.rate.deeper", "regularizer.weight.name"}
+)
+
+
+@given(
+    word=st.one_of(
+        st.text(max_size=30),
+        st.builds("{}={}".format, st.sampled_from(KEYS), st.text(max_size=12)),
+        st.builds(
+            "{}={}".format,
+            st.sampled_from(KEYS),
+            st.one_of(st.integers(), st.floats(), st.sampled_from(["[]", "{}", "true", "[1, 2]"])),
+        ),
+    )
+)
+@settings(max_examples=300)
 def test_no_override_is_ever_a_traceback(word):
     with contextlib.suppress(UsageError):
         Recipe.load("digits", word)
+
+
+def test_a_file_is_extended_from_beside_it_and_gives_its_name(tmp_path, monkeypatch):
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    (folder / "base.toml").write_text('extends = "digits"\n[noise]\nrate = 0.3\n')
+    (folder / "mine").write_text('extends = "base.toml"\n')
+    monkeypatch.chdir(tmp_path)
+    mine = Recipe.load(folder / "mine")
+    assert mine.sections["noise"]["rate"] == 0.3
+    assert mine.name == "mine"
+
+
+@pytest.mark.parametrize("text", ["extends = 3", 'extends = ["digits"]'])
+def test_extending_no_name_is_an_error(tmp_path, text):
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(UsageError, match="which is no name"):
+        Recipe.load(tmp_path / "a.toml")
+
+
+PAPER = {
+    "model.name": "preact_resnet18",
+    "train.epochs": 550,
+    "train.batch_size": 256,
+    "train.lr": 0.02,
+    "train.momentum": 0.9,
+    "train.nesterov": False,
+    "train.weight_decay": 5e-4,
+    "train.decay_norms_and_biases": True,
+    "train.schedule_unit": "epoch",
+    "train.warmup_epochs": 0.0,
+    "train.drop_last": True,
+    "train.holdout": 0.0,
+    "views.weak.crop": "resized",
+    "views.weak.area": [0.08, 1.0],
+    "views.strong.area": [0.2, 1.0],
+    "views.strong.jitter": [0.4, 0.4, 0.4, 0.1],
+    "views.strong.jitter_probability": 0.8,
+    "views.strong.grayscale": 0.2,
+    "regularizer.pair_weight": "soft",
+}
+PRESETS = {
+    "paper-simsiam": {
+        **PAPER,
+        "framework.name": "simsiam",
+        "framework.projector_widths": [2048, 2048, 2048],
+        "framework.predictor_hidden": 512,
+        "framework.heads": "simsiam",
+        "framework.symmetric": True,
+        "regularizer.clamp": "similarity",
+    },
+    "official-byol": {
+        **PAPER,
+        "framework.name": "byol",
+        "framework.projector_widths": [2048, 128],
+        "framework.predictor_hidden": 512,
+        "framework.heads": "plain",
+        "framework.symmetric": False,
+        "framework.momentum": 0.99,
+        "framework.bn_stats": "both",
+        "regularizer.clamp": "coordinate",
+        "views.strong.blur": 0.0,
+    },
+    "safe": {
+        "framework.name": "simsiam",
+        "framework.symmetric": True,
+        "regularizer.clamp": "similarity",
+        "train.holdout": 0.1,
+    },
+}
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_is_what_its_publication_says(name):
+    options = _flat(Recipe.load(name, "data.name=digits").sections)
+    assert {key: options[key] for key in PRESETS[name]} == PRESETS[name]

@@ -32,6 +32,7 @@ from unswayed.types import Epoch, Step
 from unswayed.views import Policy
 
 Watch = Callable[[Step | Epoch], None]
+Begin = Callable[[Run], None]
 
 
 def train(
@@ -40,6 +41,7 @@ def train(
     run: str | Path | None = None,
     data: Splits | None = None,
     watch: Watch | None = None,
+    begin: Begin | None = None,
 ) -> Run:
     """Train what a recipe says, and return the finished run.
 
@@ -51,53 +53,88 @@ def train(
         run: the folder; a new one under `runs/` if not given.
         data: your own data in place of the recipe's `data` section.
         watch: called with every `Step` and `Epoch`.
+        begin: called with the run once its folder is there and training is about to start.
     """
     if not isinstance(recipe, Recipe):
         recipe = Recipe.load(recipe, *overrides)
     elif overrides:
         recipe = Recipe.from_dict(recipe.sections, *overrides, name=recipe.name)
-    path = Path(run) if run is not None else new_folder(recipe.name)
-    if (path / "recipe.toml").is_file():
+    if data is not None:
+        recipe = recipe.with_options("data", name="memory")
+    path = None if run is None else Path(run)
+    if path is not None and (path / "recipe.toml").is_file():
         _check_same(recipe, path)
-        return resume(path, data=data, watch=watch)
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise UsageError(f"{path} is not empty and not a run folder; choose another --run")
+        if Run(path).finished:
+            _check_data(Run(path), *assemble(recipe, data)[0].splits)
+        return resume(path, data=data, watch=watch, begin=begin)
+    if path is not None and _is_taken(path):
+        raise UsageError(f"{path} is not empty and not a run folder; choose another")
     with threads(recipe.settings.threads):
         trainer, noise = assemble(recipe, data)
         made = Run.create(
-            path, recipe.to_toml(), provenance(trainer, noise), trainer.train, trainer.holdout
+            path or new_folder(recipe.name),
+            recipe.to_toml(),
+            {"name": recipe.name, **provenance(trainer, noise)},
+            trainer.train,
+            trainer.holdout,
         )
-        return _fit(trainer, made, recipe, watch)
+        return _fit(trainer, made, recipe, watch, begin)
 
 
-def resume(path: str | Path, *, data: Splits | None = None, watch: Watch | None = None) -> Run:
+def resume(
+    path: str | Path,
+    *,
+    data: Splits | None = None,
+    watch: Watch | None = None,
+    begin: Begin | None = None,
+) -> Run:
     """Go on with an interrupted run from its newest good state; a finished one is returned."""
     run = Run(path)
     if run.finished:
         return run
     recipe = Recipe.load(run.path / "recipe.toml")
+    if run.has_state() and "weights" in recipe.sections["model"]:
+        model = {**recipe.sections["model"], "weights": None}  # the state holds newer ones
+        recipe = recipe.with_options("model", **model)
     with threads(run.provenance["hardware"]["threads"]):
         trainer, _ = assemble(recipe, data)
-        if trainer.train.fingerprint() != run.provenance["data"]["fingerprint"]:
-            raise UsageError(
-                f"the data have changed since {run.path} was started; train a new run instead"
-            )
-        return _fit(trainer, run, recipe, watch)
+        _check_data(run, *trainer.splits)
+        return _fit(trainer, run, recipe, watch, begin)
 
 
-def _fit(trainer: Trainer, run: Run, recipe: Recipe, watch: Watch | None) -> Run:
+def _is_taken(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.iterdir()) or path.resolve() == Path.cwd()
+    return path.exists()
+
+
+def _check_data(run: Run, train: Dataset, test: Dataset | None) -> None:
+    known = run.provenance["data"]
+    found = {"fingerprint": train.fingerprint(), "test_fingerprint": test and test.fingerprint()}
+    for name, value in found.items():
+        if known[name] != value:
+            which = "test" if name.startswith("test") else "training"
+            raise UsageError(f"the {which} data are not those {run.path} was started with")
+
+
+def _fit(
+    trainer: Trainer, run: Run, recipe: Recipe, watch: Watch | None, begin: Begin | None
+) -> Run:
     with run.lock(), stop_on_signal() as stop:
         if run.finished:  # by another process, since we looked
             return run
-        _restore(trainer, run)
-        for event in durable(trainer, run, stop):
+        rows = _restore(trainer, run)
+        if begin is not None:
+            begin(run)
+        for event in durable(trainer, run, rows, stop):
             if watch is not None:
                 watch(event)
-        finish(trainer, run, recipe.sections["model"], recipe.name)
+        finish(trainer, run, recipe.sections["model"], run.provenance["name"])
     return run
 
 
-def _restore(trainer: Trainer, run: Run) -> None:
+def _restore(trainer: Trainer, run: Run) -> list[dict[str, Any]]:
+    """Load the newest good state, and return the metrics it knew."""
     tensors, plain, damaged = run.newest_state()
     for name in damaged:
         warnings.warn(
@@ -106,7 +143,9 @@ def _restore(trainer: Trainer, run: Run) -> None:
         )
     if tensors:
         trainer.load_state(tensors, plain)
-    run.rewind(trainer.epoch)
+    rows: list[dict[str, Any]] = plain.get("metrics", [])
+    run.rewind(trainer.epoch, rows)
+    return rows
 
 
 def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise]:
@@ -166,31 +205,36 @@ def _check_same(recipe: Recipe, path: Path) -> None:
 def new_folder(name: str, under: Path = Path("runs")) -> Path:
     """Return a folder that does not exist yet."""
     path, number = under / name, 1
-    while path.exists():
+    while path.exists() or path.is_symlink():
         number += 1
         path = under / f"{name}-{number}"
     return path
 
 
-def evaluate(run: Run) -> dict[str, Any]:
-    """Test a finished run's weights again, on the test images of its recipe."""
-    recipe = Recipe.load(run.path / "recipe.toml")
-    splits: Splits = recipe.build("data")
-    if splits.test is None:
+def evaluate(run: Run, *, data: Splits | None = None) -> dict[str, Any]:
+    """Test a finished run's weights again, on the test images it was tested on.
+
+    Args:
+        run: a finished run.
+        data: the data, if the run was trained on data given from Python.
+    """
+    summary = run.summary
+    test = (data or Recipe.load(run.path / "recipe.toml").build("data")).test
+    if test is None:
         raise UsageError(f"the data of {run.path} have no test images")
+    if test.fingerprint() != run.provenance["data"]["test_fingerprint"]:
+        raise UsageError(f"the test data are not those {run.path} was tested on")
     device = pick_device("auto")
-    found: dict[str, Any] = {"run": str(run.path), "test_images": len(splits.test)}
-    for which in ("last", "selected"):
-        if which == "selected" and run.summary["selected"] is None:
-            continue
+    found: dict[str, Any] = {"run": str(run.path), "test_images": len(test)}
+    for which in run.kept_weights():
         net = run.classifier(which).to(device)
-        guess, truth = predictions(net, splits.test), splits.test.given
+        guess, truth = predictions(net, test), test.given
         found[which] = {
-            "epoch": run.summary[which]["epoch"],
+            "epoch": summary[which]["epoch"],
             "test_accuracy": accuracy(guess, truth),
             "per_class": {
                 name: accuracy(guess[truth == k], truth[truth == k])
-                for k, name in enumerate(splits.test.classes)
+                for k, name in enumerate(test.classes)
                 if (truth == k).any()
             },
         }
@@ -249,6 +293,7 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
         "seed": trainer.settings.seed,
         "data": {
             "fingerprint": data.fingerprint(),
+            "test_fingerprint": trainer.test and trainer.test.fingerprint(),
             "samples": len(data),
             "trained_on": len(trainer.rows),
             "held_out": len(trainer.holdout),

@@ -16,8 +16,8 @@ class NonFiniteLossError(RuntimeError):
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
         super().__init__(
             f"the {what} is not finite at epoch {epoch}, step {step}; samples: {shown}. "
-            "The weights were not updated. A smaller train.lr, train.clip_norm=1 or a smaller "
-            "regularizer.weight usually helps."
+            "The last good state is kept, but resuming would end here again: start a new run with "
+            "a smaller train.lr, train.clip_norm=1 or a smaller regularizer.weight."
         )
         self.epoch, self.step, self.ids = epoch, step, list(ids)
 

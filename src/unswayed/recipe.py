@@ -11,7 +11,7 @@ import copy
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,6 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
 TRAIN = Component("section", "train", Settings, "")
 SECTIONS = ("data", "noise", "views", "model", "loss", "framework", "regularizer", "train")
 DEFAULT_NAMES = {
-    "data": "digits",
     "noise": "none",
     "views.weak": "weak",
     "views.strong": "strong",
@@ -65,14 +64,15 @@ class Recipe:
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
         """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
         name, raw = _read(source)
+        raw = _extended(raw, name, Path(source).parent)
         return cls.from_dict(raw, *overrides, name=name)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
         """Make a recipe of nested tables, as a TOML file would hold them."""
-        raw = _extended(raw, name)
-        for word in overrides:
-            _override(raw, word)
+        raw = _extended(raw, name, Path())
+        for key, value in _names_first([_parse(word) for word in overrides]):
+            _set(raw, key, value)
         about = raw.pop("description", "")
         for section in raw:
             if section not in SECTIONS:
@@ -108,6 +108,10 @@ class Recipe:
                 lines += [f"{k} = {_toml(v)}" for k, v in options.items() if v is not None]
         return "\n".join(lines).lstrip("\n") + "\n"
 
+    def with_options(self, place: str, **options: Any) -> Recipe:
+        """Return the recipe with another table in a section."""
+        return replace(self, sections={**self.sections, place: options})
+
     def difference(self, other: Recipe) -> list[str]:
         """Return the options in which two recipes differ, as `loss.q`."""
         mine, theirs = _flat(self.sections), _flat(other.sections)
@@ -138,21 +142,28 @@ def _read(source: str | Path) -> tuple[str, Options]:
         hint = did_you_mean(str(source), names)
         raise UsageError(f"no recipe called {str(source)!r}, and no such file; {hint}")
     try:
-        return path.stem if path.suffix == ".toml" else str(source), tomllib.loads(text)
+        return path.name.removesuffix(".toml"), tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"the recipe {source} is not valid TOML: {error}") from error
 
 
-def _extended(raw: Mapping[str, Any], name: str, seen: tuple[str, ...] = ()) -> Options:
-    """Return the recipe laid over the one it extends."""
+def _extended(
+    raw: Mapping[str, Any], name: str, folder: Path, seen: tuple[str, ...] = ()
+) -> Options:
+    """Return the recipe laid over the one it extends; a file is looked for in `folder`."""
     own = copy.deepcopy(dict(raw))
     base = own.pop("extends", None)
     if base is None:
         return own
+    if not isinstance(base, str):
+        raise UsageError(f"the recipe {name!r} extends {base!r}, which is no name")
+    if base.endswith(".toml"):
+        base = str(folder / base)
     if base in seen:
         raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
-    below = _extended(_read(base)[1], base, (*seen, base))
+    below = _extended(_read(base)[1], base, Path(base).parent, (*seen, base))
     below.pop("description", None)
+    values: list[tuple[str, Any]] = []
     for section, table in own.items():
         if section == "description":
             below[section] = table
@@ -163,12 +174,18 @@ def _extended(raw: Mapping[str, Any], name: str, seen: tuple[str, ...] = ()) -> 
             else {section: table}
         )
         for place, options in tables.items():
-            for key, value in _is_table(place, options).items():
-                _set(below, f"{place}.{key}", value)
+            values += [(f"{place}.{key}", v) for key, v in _is_table(place, options).items()]
+    for key, value in _names_first(values):
+        _set(below, key, value)
     return below
 
 
-def _override(raw: Options, word: str) -> None:
+def _names_first(values: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Name components before setting options, which must be those of the component named."""
+    return sorted(values, key=lambda pair: not pair[0].endswith(".name"))
+
+
+def _parse(word: str) -> tuple[str, Any]:
     key, equals, text = word.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not an override; write section.key=value")
@@ -181,7 +198,7 @@ def _override(raw: Options, word: str) -> None:
         value = tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
         value = text  # a bare word: the shell has eaten the quotes
-    _set(raw, key, value)
+    return key, value
 
 
 def _set(raw: Options, key: str, value: Any) -> None:
@@ -192,7 +209,7 @@ def _set(raw: Options, key: str, value: Any) -> None:
         place = f"views.{rest.pop(0)}"
     table = raw
     for part in place.split("."):
-        table = table.setdefault(part, {})
+        table = _is_table(part, table.setdefault(part, {}))
     if rest == ["name"] and place in REGISTRIES and value != _name_in(raw, place):
         known = REGISTRIES[place][str(value)].options
         for option in [k for k in table if k not in known]:
@@ -205,7 +222,7 @@ def _set(raw: Options, key: str, value: Any) -> None:
 
 
 def _name_in(raw: Options, place: str) -> str:
-    return str(_table(raw, place).get("name", DEFAULT_NAMES[place]))
+    return str(_table(raw, place).get("name", DEFAULT_NAMES.get(place)))
 
 
 def _table(sections: Mapping[str, Any], place: str) -> Options:
@@ -228,7 +245,12 @@ def _resolve(raw: Options) -> dict[str, Options]:
     resolved: dict[str, Options] = {}
     for place, registry in REGISTRIES.items():
         options = _table(raw, place)
-        name = str(options.pop("name", DEFAULT_NAMES[place]))
+        if place == "data" and "name" not in options:
+            raise UsageError(
+                "this recipe names no data; add for example data.name=digits, or data.name=npz "
+                "data.path=FILE (see: unswayed list data)"
+            )
+        name = str(options.pop("name", DEFAULT_NAMES.get(place)))
         try:
             table = {"name": name, **registry[name].resolve(options)}
         except UsageError as error:
@@ -241,6 +263,7 @@ def _resolve(raw: Options) -> dict[str, Options]:
     if "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
         resolved["framework"] = resolved["regularizer"] = {"name": "none"}
     resolved["train"] = TRAIN.resolve(_table(raw, "train"))
+    TRAIN.build(resolved["train"])  # options that contradict each other are noticed now
     return resolved
 
 

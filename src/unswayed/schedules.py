@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator
+from pydantic import AfterValidator, ConfigDict, Discriminator
 
 from unswayed.types import PositiveFraction
 
@@ -19,7 +19,7 @@ from unswayed.types import PositiveFraction
 class Ramp:
     """A straight line from `start` to `end`, reached at progress `until`, constant after it."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     start: float
     end: float
@@ -35,7 +35,7 @@ class Ramp:
 class Cosine:
     """Half a cosine from `start` to `end`, reached at progress `until`, constant after it."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     start: float
     end: float
@@ -52,7 +52,7 @@ class Cosine:
 class Constant:
     """The same number throughout; a plain number in a recipe means this."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     value: float
     name: Literal["constant"] = "constant"
@@ -63,6 +63,21 @@ class Constant:
 
 
 Scheduled = float | Annotated[Constant | Ramp | Cosine, Discriminator("name")]
+
+
+def _within(low: float, high: float) -> AfterValidator:
+    def check(scheduled: Scheduled) -> Scheduled:
+        for end in (0.0, 1.0):  # a schedule is monotonic: its ends are its extremes
+            if not low <= value_at(scheduled, end) <= high:
+                limits = f"at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+                raise ValueError(f"must be {limits} throughout")
+        return scheduled
+
+    return AfterValidator(check)
+
+
+NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
+FractionSchedule = Annotated[Scheduled, _within(0, 1)]
 
 
 def value_at(scheduled: Scheduled, progress: float) -> float:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AfterValidator
 from torch import Tensor
 
 Fraction = Annotated[float, Ge(0), Le(1)]
@@ -19,6 +21,8 @@ PositiveFraction = Annotated[float, Gt(0), Le(1)]
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Count = Annotated[int, Ge(1)]
+AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
+"""A path that a run remembers as absolute, so that it can be resumed from anywhere."""
 
 
 class Views(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def test_train_without_a_folder_makes_a_new_one_each_time(
         ["train.batch_size=100000"],
         ["data.name=npz", "data.path=nowhere.npz"],
         ["model.name=resnet18", "model.weights=nowhere.pth"],
+        ["--run", "."],
     ],
 )
 def test_a_mistake_exits_with_2_in_one_line_and_writes_nothing(
@@ -169,9 +171,8 @@ def test_list_of_nothing_known_names_what_there_is(capsys):
 
 def test_demo_shows_both_methods_a_plot_and_the_folders(tiny_words, tmp_path, capsys):
     where = ["--runs", str(tmp_path / "runs"), "--save", str(tmp_path / "saved"), "--seeds", "2"]
-    words = [w for w in tiny_words if not w.startswith("framework")]
     for _ in range(2):  # the second time nothing is trained
-        assert main(["demo", *words, *where]) == 0
+        assert main(["demo", *tiny_words, *where]) == 0
         out, err = capsys.readouterr()
         assert "ce + ctrr (simsiam)" in out
         assert (tmp_path / "runs" / "demo.svg").is_file()
@@ -185,3 +186,47 @@ def test_version(capsys):
         main(["--version"])
     assert stopped.value.code == 0
     assert __version__ in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--seeds", "0"], ["train.seed=3"]])
+def test_demo_refuses_seeds_it_cannot_train(words, tmp_path, capsys):
+    assert main(["demo", *words, "--runs", str(tmp_path / "runs")]) == 2
+    assert "--seeds" in capsys.readouterr().err
+
+
+def test_names_with_brackets_are_printed_as_they_are(tmp_path, rng, capsys):
+    images = rng.integers(0, 256, (300, 8, 8), dtype=np.uint8)
+    arrays = {"train_x": images, "train_y": np.arange(300) % 2, "test_x": images[:20]}
+    names = np.array(["[/x]", "[red]"])
+    np.savez(tmp_path / "a.npz", **arrays, test_y=np.arange(20) % 2, classes=names)
+    path = tmp_path / "a[/b]"
+    words = [
+        "data.name=npz",
+        f"data.path={tmp_path / 'a.npz'}",
+        "train.epochs=1",
+        "noise.name=none",
+    ]
+    assert main(["train", "digits-ce", *words, "model.width=4", "--run", str(path)]) == 0
+    assert main(["evaluate", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "[/x]" in out
+    assert "[red]" in out
+
+
+def test_compare_looks_into_folders_and_leaves_out_what_is_not_finished(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "runs" / "a")
+    shutil.copytree(trained, tmp_path / "runs" / "b")
+    (tmp_path / "runs" / "b" / "summary.json").unlink()
+    assert main(["compare", str(tmp_path / "runs"), str(tmp_path / "runs" / "a")]) == 0
+    out, err = capsys.readouterr()
+    assert "is not finished" in err
+    assert "  1  " in " ".join(out.split("ce + ctrr (simsiam)")[1:])
+
+
+def test_damage_is_one_line_and_exit_1(trained, tmp_path, capsys):
+    shutil.copytree(trained, tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text("{")
+    assert main(["compare", str(tmp_path / "run")]) == 1
+    err = capsys.readouterr().err
+    assert "summary.json is damaged" in err
+    assert len(err.splitlines()) == 1

@@ -22,6 +22,16 @@ def test_orientation_mode_and_size(tmp_path):
     assert decode(tmp_path / "a.png", 1, (5, 7)).shape == (1, 5, 7)
 
 
+def test_sixteen_bits_are_scaled_and_transparency_is_laid_on_white(tmp_path):
+    deep = np.array([[0, 300], [20000, 65535]], np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    assert decode(tmp_path / "deep.png", 1, (2, 2)).flatten().tolist() == [0, 1, 78, 255]
+    clear = np.zeros((2, 2, 4), np.uint8)
+    clear[0, :, 3] = 255  # the first row is black, the second transparent
+    Image.fromarray(clear).save(tmp_path / "clear.png")
+    assert decode(tmp_path / "clear.png", 3, (2, 2))[0].tolist() == [[0, 0], [255, 255]]
+
+
 def test_what_cannot_be_read_is_named(tmp_path):
     (tmp_path / "b.jpg").write_bytes(b"\xff\xd8 not a jpeg")
     with pytest.raises(UsageError, match=r"b\.jpg is not a readable image"):

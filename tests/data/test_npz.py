@@ -36,6 +36,15 @@ def test_class_names_and_a_missing_test_set(tmp_path):
         ({"train_x": X, "train_y": Y, "tset_x": X}, "did you mean 'test_x'"),
         ({"train_x": X, "train_y": Y, "test_x": X}, "no test_y"),
         ({"train_x": X, "train_y": np.array([None] * 6)}, "plain arrays"),
+        ({"train_x": X, "train_y": np.array(list("abcabc"))}, "vector of integers"),
+        ({"train_x": X, "train_y": Y[:, None]}, "vector of integers"),
+        ({"train_x": X, "train_y": Y / 1}, "vector of integers"),
+        ({"train_x": X, "train_y": Y, "train_true": Y / 1}, "vector of integers"),
+        ({"train_x": X, "train_y": Y, "train_true": Y[:, None]}, "vector of integers"),
+        ({"train_x": np.array(3, np.uint8), "train_y": Y}, "uint8"),
+        ({"train_x": X[:, :0], "train_y": Y}, "uint8"),
+        ({"train_x": X, "train_y": Y, "classes": np.array("x")}, "outside the range"),
+        ({"train_x": X, "train_y": Y, "test_x": X[:0], "test_y": Y[:0]}, "empty"),
     ],
 )
 def test_bad_files_are_said_plainly(tmp_path, arrays, message):

@@ -3,13 +3,15 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from unswayed.learners import Classifier
 from unswayed.models import MODELS
 
 
 def test_has_the_papers_number_of_parameters():
     net = MODELS.build("preact_resnet18", {"in_channels": 3})
     assert sum(p.numel() for p in net.parameters()) == 11_166_144
-    assert net.feature_dim * 10 + 10 == 5_130  # the linear classifier on top, for ten classes
+    head = Classifier(net, 10, [0.5] * 3, [0.2] * 3).head
+    assert sum(p.numel() for p in head.parameters()) == 5_130
 
 
 def test_a_block_with_a_stride_sends_the_activation_through_its_shortcut(generator):

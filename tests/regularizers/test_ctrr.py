@@ -163,3 +163,14 @@ def test_tau_may_be_a_schedule():
 def test_a_misspelt_choice_is_an_error(word):
     with pytest.raises(UsageError, match=word):
         ctrr_loss(Q1, Z2, P, tau=0.4, **{word: "sofft"})
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_and_autocast_stay_finite(dtype):
+    z = Z2.clone()
+    z[1] = Q1[0]
+    half = ctrr_loss(Q1.to(dtype), z.to(dtype), P.to(dtype), tau=0.3)
+    assert torch.isfinite(half)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = ctrr_loss(Q1.float(), z.float(), P.float(), tau=0.4)
+    assert mixed.item() == pytest.approx(-2.0643126899, abs=1e-4)

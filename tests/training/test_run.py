@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 
 import numpy as np
@@ -162,7 +163,7 @@ def test_changed_data_are_noticed(tiny, tmp_path):
     interrupted(tiny, path, 2)
     train, test = tiny.build("data")
     train.images[0, 0, 0, 0] ^= 1
-    with pytest.raises(UsageError, match="data have changed"):
+    with pytest.raises(UsageError, match="training data are not those"):
         unswayed.resume(path, data=unswayed.Splits(train, test))
 
 
@@ -221,3 +222,81 @@ def test_watchers_see_steps_and_epochs(tiny, tmp_path):
     unswayed.train(tiny, "train.epochs=1", run=tmp_path / "run", watch=seen.append)
     assert isinstance(seen[0], Step)
     assert isinstance(seen[-1], Epoch)
+
+
+def test_checkpoints_are_ordered_by_number_not_by_letter(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished.path, path)
+    run = Run(path)
+    for epoch in (9998, 9999, 10000, 10001):
+        run.write_checkpoint({"x": torch.zeros(1)}, {"epoch": epoch, "step": 0})
+    assert run.newest_state()[1]["epoch"] == 10001
+
+
+def test_a_run_on_ones_own_data_says_that_it_needs_them_again(tiny, tmp_path):
+    train, test = tiny.build("data")
+    splits = unswayed.Splits(train, test)
+    run = unswayed.train(tiny, "train.epochs=1", run=tmp_path / "run", data=splits)
+    assert run.recipe["data"] == {"name": "memory"}
+    with pytest.raises(UsageError, match="pass them again"):
+        unswayed.evaluate(run)
+    found = unswayed.evaluate(run, data=splits)["last"]["test_accuracy"]
+    assert found == run.summary["last"]["test_accuracy"]
+    test.images[0, 0, 0, 0] ^= 1
+    with pytest.raises(UsageError, match="test data are not those"):
+        unswayed.evaluate(run, data=splits)
+    with pytest.raises(UsageError, match="test data are not those"):
+        unswayed.train(tiny, "train.epochs=1", run=tmp_path / "run", data=splits)
+
+
+def test_lost_selected_weights_do_not_block_the_end(tiny, tmp_path):
+    path = tmp_path / "run"
+    interrupted(tiny, path)
+    for kept in (path / "checkpoints").glob("selected-*"):
+        kept.write_bytes(b"")
+    recipe = path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("evaluate_every = 1", "evaluate_every = 2"))
+    run = unswayed.resume(path)
+    assert run.finished
+
+
+def test_a_resumed_run_keeps_its_name_and_its_metrics(tiny, tmp_path):
+    path = tmp_path / "run"
+    interrupted(tiny, path)
+    (path / "metrics.jsonl").write_text("broken\nbroken\n")
+    run = unswayed.resume(path)
+    assert run.summary["name"] == "digits"
+    assert [row["epoch"] for row in run.metrics] == [0, 1]
+
+
+def test_damage_in_a_finished_run_is_named(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished.path, path)
+    (path / "config.json").write_text("{")
+    with pytest.raises(files.DamagedFileError, match=r"config\.json"):
+        Run(path).classifier()
+    (path / "recipe.toml").write_text("[")
+    with pytest.raises(files.DamagedFileError, match=r"recipe\.toml"):
+        _ = Run(path).recipe
+
+
+def test_files_can_be_read_by_those_the_umask_allows(finished):
+    modes = {
+        p.stat().st_mode & 0o777
+        for p in finished.path.iterdir()
+        if p.suffix in (".json", ".safetensors")
+    }
+    assert modes == {0o666 & ~files._UMASK}
+
+
+def test_what_cannot_be_opened_is_not_taken_for_damaged(tiny, tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    states = interrupted(tiny, path)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "read_tensors", refuse)
+    with pytest.raises(PermissionError):
+        unswayed.resume(path)
+    assert all(state.exists() for state in states)

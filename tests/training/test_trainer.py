@@ -126,7 +126,7 @@ def test_a_nan_stops_before_the_update_and_names_the_samples(tiny):
     with torch.no_grad():
         trainer.learner.classifier.head.bias[0] = torch.nan
     before = [p.clone() for p in trainer.learner.parameters()]
-    with pytest.raises(NonFiniteLossError, match="epoch 0, step 1") as caught:
+    with pytest.raises(NonFiniteLossError, match="epoch 1, step 2") as caught:
         next(events)
     after = list(trainer.learner.parameters())
     assert same([p.detach().reshape(-1) for p in before], [p.detach().reshape(-1) for p in after])
@@ -193,3 +193,36 @@ def test_the_holdout_does_not_look_at_true_labels(tiny):
     )
     other, _ = assemble(tiny, Splits(shuffled, test))
     assert np.array_equal(trainer.holdout, other.holdout)
+
+
+def test_byols_target_moves_before_every_step_from_the_weights_before_the_update(tiny):
+    words = ("framework.name=byol", "framework.momentum=0.8")
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, *words))
+    online = trainer.learner.classifier.backbone.convs[0].weight
+    target = trainer.learner.framework.target_backbone.convs[0].weight
+    expected = online.detach().clone()
+    events = trainer.events()
+    for _ in range(4):
+        before = online.detach().clone()
+        next(events)
+        expected = 0.8 * expected + 0.2 * before
+        assert torch.allclose(target, expected, atol=1e-6)
+    assert not torch.allclose(target, online, atol=1e-4)
+
+
+def test_progress_rises_from_zero_by_equal_steps_to_just_below_one(tiny):
+    trainer, _ = assemble(tiny)
+    seen = []
+    trainer.learner.register_forward_pre_hook(lambda _, args: seen.append(args[0].progress))
+    list(trainer.events())
+    total = trainer.steps * 2
+    assert seen == pytest.approx([step / total for step in range(total)])
+
+
+def test_weights_that_are_not_finite_are_never_saved(tiny):
+    trainer, _ = assemble(tiny)
+    next(trainer.events())
+    with torch.no_grad():
+        trainer.learner.classifier.head.weight[0, 0] = torch.inf
+    with pytest.raises(NonFiniteLossError, match="network"):
+        trainer.state()

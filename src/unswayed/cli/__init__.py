@@ -10,6 +10,7 @@ from unswayed import __version__
 from unswayed.cli import compare, demo, evaluate, predict, resume, train
 from unswayed.cli import list as list_verb
 from unswayed.errors import InterruptedRunError, NonFiniteLossError, UsageError
+from unswayed.training.files import DamagedFileError
 
 VERBS = (train, resume, evaluate, predict, compare, list_verb, demo)
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), 2)
     except InterruptedRunError as stopped:
         return _fail(str(stopped), stopped.exit_code)
-    except (NonFiniteLossError, OSError) as error:
+    except (NonFiniteLossError, DamagedFileError, OSError) as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)

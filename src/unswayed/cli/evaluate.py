@@ -11,6 +11,7 @@ import json
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from unswayed.build import evaluate
 from unswayed.cli.show import console
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
         table.add_column(f"{name} (epoch {found[name]['epoch'] + 1})", justify="right")
     table.add_row("all", *(f"{100 * found[name]['test_accuracy']:.2f} %" for name in weights))
     for label in found["last"]["per_class"]:
-        table.add_row(label, *(f"{100 * found[n]['per_class'][label]:.2f} %" for n in weights))
+        table.add_row(
+            Text(label), *(f"{100 * found[n]['per_class'][label]:.2f} %" for n in weights)
+        )
     console().print(table)
     return 0

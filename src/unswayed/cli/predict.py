@@ -61,8 +61,12 @@ def _show(rows: list[tuple[str, str, float]], target: str | None) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("path", "label", "probability"))
     writer.writerows((path, label, f"{probability:.6f}") for path, label, probability in rows)
+    file = Path(target)
     try:
-        write_text(Path(target), text.getvalue())
+        if file.exists() and not file.is_file():  # a pipe or a device cannot be replaced
+            file.write_text(text.getvalue(), encoding="utf-8")
+        else:
+            write_text(file.resolve(), text.getvalue())
     except OSError as error:
         raise UsageError(f"--csv: {target} cannot be written: {error}") from error
     print(target)

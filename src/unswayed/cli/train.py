@@ -10,13 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from unswayed.build import new_folder, train
+from unswayed.build import train
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
 from unswayed.recipe import Recipe
 from unswayed.report.table import comparison, method_of
 from unswayed.training.run import Run
-from unswayed.types import Epoch, Step
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,35 +28,28 @@ def run(args: argparse.Namespace) -> int:
     """Train, and print the numbers."""
     named = bool(args.words) and "=" not in args.words[0]
     recipe = Recipe.load(*args.words) if named else Recipe.load("digits", *args.words)
-    folder = Path(args.run) if args.run else new_folder(recipe.name)
-    finished = watched(recipe, folder)
-    show_run(finished)
+    show_run(watched(recipe, args.run))
     return 0
 
 
-def watched(recipe: Recipe, folder: Path, title: str | None = None) -> Run:
+def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
     """Train with a progress bar, and say first what is trained on what."""
-    before = folder.exists()
-    told = False
-
+    begun: list[Run] = []
     with Watcher(title or method_of(dict(recipe.sections))) as watcher:
 
-        def watch(event: Step | Epoch) -> None:
-            nonlocal told
-            if not told:
-                told = True
-                text = introduction(Run(folder), resumed=before)
-                watcher.console.print(text, highlight=False, soft_wrap=True)
-            watcher(event)
+        def begin(run: Run) -> None:
+            begun.append(run)
+            watcher.console.print(introduction(run), highlight=False, soft_wrap=True, markup=False)
 
-        made = train(recipe, run=folder, watch=watch)
-    if not told:
-        print(f"{folder} is finished already; nothing was trained", file=sys.stderr)
+        made = train(recipe, run=folder, watch=watcher, begin=begin)
+    if not begun:
+        print(f"{made.path} is finished already; nothing was trained", file=sys.stderr)
     return made
 
 
-def introduction(run: Run, *, resumed: bool) -> str:
+def introduction(run: Run) -> str:
     """Return two lines on the data, the noise and the folder."""
+    resumed = bool(run.metrics)
     data, noise = run.provenance["data"], run.provenance["noise"]
     held = f", {data['held_out']} held out" if data["held_out"] else ""
     realised = noise.get("realised_rate")

@@ -57,16 +57,12 @@ class Dataset:
             pixels = pixels[:, None]
         elif pixels.ndim == 4 and pixels.shape[-1] in (1, 3):
             pixels = pixels.transpose(0, 3, 1, 2)
-        given = np.asarray(labels)
-        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-            raise UsageError(
-                f"labels must be a vector of integers, not {given.dtype} of shape {given.shape}"
-            )
-        top = int(given.max()) if len(given) else -1
+        given = check_labels(labels, "labels")
+        top = int(given.max(initial=-1))
         return cls(
             images=torch.from_numpy(np.ascontiguousarray(pixels)),
-            given=given.astype(np.int64),
-            true=None if true is None else np.asarray(true).astype(np.int64),
+            given=given,
+            true=None if true is None else check_labels(true, "true labels"),
             classes=tuple(classes) if classes is not None else tuple(map(str, range(top + 1))),
             ids=tuple(ids) if ids is not None else tuple(map(str, range(len(given)))),
         )
@@ -123,11 +119,22 @@ class Splits(NamedTuple):
     test: Dataset | None
 
 
+def check_labels(labels: NDArray[np.integer], what: str) -> NDArray[np.int64]:
+    """Return a vector of 64-bit integers, or say what is wrong with it."""
+    vector = np.asarray(labels)
+    if vector.ndim != 1 or not np.issubdtype(vector.dtype, np.integer):
+        raise UsageError(
+            f"{what} must be a vector of integers, not {vector.dtype} of shape {vector.shape}"
+        )
+    return vector.astype(np.int64)
+
+
 def _check(data: Dataset) -> None:
     n = len(data.given)
     if n == 0:
-        raise UsageError("the data set is empty: there is nothing to train on")
-    if data.images.ndim != 4 or data.images.dtype != torch.uint8:
+        raise UsageError("the data set is empty")
+    shape = tuple(data.images.shape)
+    if len(shape) != 4 or 0 in shape or data.images.dtype != torch.uint8:
         raise UsageError(
             f"images must be uint8 (N, C, H, W), not {data.images.dtype} of shape "
             f"{tuple(data.images.shape)}"

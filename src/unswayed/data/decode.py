@@ -23,7 +23,7 @@ def decode(path: str | Path, channels: int, size: tuple[int, int]) -> Tensor:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path) as file:
-                image = ImageOps.exif_transpose(file).convert("L" if channels == 1 else "RGB")
+                image = _plain(ImageOps.exif_transpose(file), "L" if channels == 1 else "RGB")
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except Exception as error:  # Pillow raises many kinds for a damaged file
@@ -32,3 +32,16 @@ def decode(path: str | Path, channels: int, size: tuple[int, int]) -> Tensor:
         image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
     pixels = np.array(image, dtype=np.uint8)
     return torch.from_numpy(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1).copy())
+
+
+def _plain(image: Image.Image, mode: str) -> Image.Image:
+    """Return 8 bits a channel without transparency, which is laid on white."""
+    if image.mode.startswith(("I", "F")):  # 16 bits and more: the usual range is 0..65535
+        levels = np.asarray(image, dtype=np.float64)
+        scale = 1.0 if levels.max(initial=0) <= 255 else 255 / 65535
+        image = Image.fromarray(np.clip(levels * scale, 0, 255).round().astype(np.uint8))
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image)
+    return image.convert(mode)

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.data import Dataset, Splits, register
+from unswayed.data.dataset import check_labels
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
+from unswayed.types import AbsolutePath
 
 _KNOWN = {"train_x", "train_y", "train_true", "test_x", "test_y", "classes"}
 
 
 @register("npz")
-def npz(path: str) -> Splits:
+def npz(path: AbsolutePath) -> Splits:
     """Arrays of a .npz file: train_x, train_y, and if you have them train_true, test_x, test_y.
 
     Images are uint8 (N, H, W), (N, H, W, C) or (N, C, H, W); labels are integers from 0; `classes`
@@ -31,31 +33,37 @@ def npz(path: str) -> Splits:
             raise UsageError(f"{path} has no array {name!r}; it has: {', '.join(sorted(arrays))}")
     for name in arrays.keys() - _KNOWN:
         raise UsageError(f"{path}: array {name!r} is not understood; {did_you_mean(name, _KNOWN)}")
-    labels = np.concatenate([arrays[k] for k in ("train_y", "test_y") if k in arrays])
-    names = (
-        [str(c) for c in arrays["classes"]]
-        if "classes" in arrays
-        else [str(k) for k in range(int(labels.max()) + 1 if labels.size else 0)]
-    )
-    train = Dataset.from_arrays(
-        arrays["train_x"],
-        arrays["train_y"],
-        true=arrays.get("train_true"),
-        classes=names,
-        ids=[f"train/{i}" for i in range(len(arrays["train_x"]))],
-    )
-    if "test_x" not in arrays:
-        return Splits(train, None)
-    if "test_y" not in arrays:
+    if "test_x" in arrays and "test_y" not in arrays:
         raise UsageError(f"{path} has test_x but no test_y")
-    test = Dataset.from_arrays(
-        arrays["test_x"],
-        arrays["test_y"],
-        true=arrays["test_y"],
-        classes=names,
-        ids=[f"test/{i}" for i in range(len(arrays["test_x"]))],
-    )
+    try:
+        names = _class_names(arrays)
+        train = _split(arrays, "train", names)
+        test = _split(arrays, "test", names) if "test_x" in arrays else None
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     return Splits(train, test)
+
+
+def _class_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
+    if "classes" in arrays:
+        return [str(name) for name in arrays["classes"].reshape(-1)]
+    tops = [
+        int(check_labels(arrays[name], name).max(initial=-1))
+        for name in ("train_y", "test_y", "train_true")
+        if name in arrays
+    ]
+    return [str(k) for k in range(max(tops) + 1)]
+
+
+def _split(arrays: dict[str, NDArray[Any]], name: str, classes: list[str]) -> Dataset:
+    labels = arrays[f"{name}_y"]
+    return Dataset.from_arrays(
+        arrays[f"{name}_x"],
+        labels,
+        true=labels if name == "test" else arrays.get("train_true"),
+        classes=classes,
+        ids=[f"{name}/{i}" for i in range(labels.size)],
+    )
 
 
 def _read(path: Path) -> dict[str, NDArray[Any]]:

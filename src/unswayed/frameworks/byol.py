@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from unswayed.frameworks import BNStats, Framework, register
 from unswayed.frameworks.heads import HeadStyle, predictor, projector
 from unswayed.frameworks.simsiam import Widths
-from unswayed.schedules import Scheduled, value_at
+from unswayed.schedules import FractionSchedule, value_at
 from unswayed.types import Count, Pairs
 
 
@@ -26,7 +26,7 @@ class BYOL(Framework):
         predictor_hidden: Count = 512,
         heads: HeadStyle = "simsiam",
         symmetric: bool = True,
-        momentum: Scheduled = 0.99,
+        momentum: FractionSchedule = 0.99,
         bn_stats: BNStats = "both",
     ) -> None:
         """Build the heads and the target.

@@ -13,6 +13,7 @@ from unswayed.frameworks import Framework
 from unswayed.learners import Classifier, Learner
 from unswayed.losses import Loss
 from unswayed.regularizers import Regularizer
+from unswayed.regularizers.pairs import single
 from unswayed.schedules import value_at
 from unswayed.types import Batch, Pairs, Terms
 
@@ -67,11 +68,6 @@ class Regularized(Learner):
             total = label + value_at(self.regularizer.weight, batch.progress) * contrast
             parts["contrast"] = contrast.detach()
         return Terms(total, parts, losses.detach(), logits.detach())
-
-
-def single(x: Tensor) -> Tensor:
-    """Return at least single precision; what autocast made half of is brought back."""
-    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
-from unswayed.types import NonNegative, PositiveFraction
+from unswayed.types import BelowOne, PositiveFraction
 
 Reduction = Literal["none", "mean", "sum"]
 
@@ -49,7 +49,7 @@ def gce_loss(
 class GCE(Loss):
     """(1 - p_y^q) / q: cross entropy as q -> 0, mean absolute error at q = 1."""
 
-    def __init__(self, q: PositiveFraction = 0.7, min_probability: NonNegative = 1e-4) -> None:
+    def __init__(self, q: PositiveFraction = 0.7, min_probability: BelowOne = 1e-4) -> None:
         """Store the options.
 
         Args:

@@ -13,7 +13,8 @@ from unswayed.regularizers import (
     normalised_weights,
     register,
 )
-from unswayed.schedules import Scheduled, value_at
+from unswayed.regularizers.pairs import agreement
+from unswayed.schedules import NonNegativeSchedule, value_at
 
 
 def ctrr_loss(
@@ -39,8 +40,7 @@ def ctrr_loss(
         clamp: "similarity" (S ≤ 1-1e-4), or "coordinate" as in the published code.
         pair_weight: weigh a selected pair by p_i·p_j ("soft") or by 1 ("hard").
     """
-    p = p.detach()
-    weights = normalised_weights(p @ p.T, tau, pair_weight)
+    weights = normalised_weights(agreement(p), tau, pair_weight)
     return contrast(q, z, weights, form=form, clamp=clamp)
 
 
@@ -50,8 +50,8 @@ class CTRR(Regularizer):
 
     def __init__(
         self,
-        weight: Scheduled = 50.0,
-        tau: Scheduled = 0.4,
+        weight: NonNegativeSchedule = 50.0,
+        tau: NonNegativeSchedule = 0.4,
         clamp: Clamp = "similarity",
         pair_weight: PairWeight = "soft",
     ) -> None:
@@ -68,7 +68,7 @@ class CTRR(Regularizer):
 
     def pair_weights(self, p: Tensor, labels: Tensor, progress: float) -> Tensor:
         """Return W of M_ij = p_i·p_j."""
-        return normalised_weights(p @ p.T, value_at(self.tau, progress), self.pair_weight)
+        return normalised_weights(agreement(p), value_at(self.tau, progress), self.pair_weight)
 
 
 @register("inner_product", paper="Yi et al., CVPR 2022, eq. 4")

@@ -20,18 +20,31 @@ PairWeight = Literal["soft", "hard"]
 EPS = 1e-4
 
 
+def single(x: Tensor) -> Tensor:
+    """Return at least single precision: in bfloat16, 1 - ε is 1, and its logarithm infinite."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def agreement(p: Tensor) -> Tensor:
+    """Return M_ij = p_i·p_j, (B, B), of probabilities (B, K), without gradient."""
+    with torch.autocast(p.device.type, enabled=False):
+        p = single(p.detach())
+        return p @ p.T
+
+
 def similarity(q: Tensor, z: Tensor, clamp: Clamp) -> Tensor:
     """Return S, (B, B), of rows that are brought to unit length first.
 
     "coordinate" is the published code: every coordinate is clamped to [ε, 1-ε] after
     normalisation, which makes the space the positive orthant. "similarity" keeps unit vectors.
     """
-    q, z = F.normalize(q, dim=1), F.normalize(z, dim=1)
-    if clamp == "coordinate":
-        q, z = q.clamp(EPS, 1 - EPS), z.clamp(EPS, 1 - EPS)
-    elif clamp != "similarity":
+    if clamp not in ("similarity", "coordinate"):
         raise UsageError(f"clamp must be 'similarity' or 'coordinate', not {clamp!r}")
-    return q @ z.T
+    with torch.autocast(q.device.type, enabled=False):
+        q, z = F.normalize(single(q), dim=1), F.normalize(single(z), dim=1)
+        if clamp == "coordinate":
+            q, z = q.clamp(EPS, 1 - EPS), z.clamp(EPS, 1 - EPS)
+        return q @ z.T
 
 
 def normalised_weights(agreement: Tensor, tau: float, pair_weight: PairWeight) -> Tensor:

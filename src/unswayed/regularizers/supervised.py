@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from unswayed.regularizers import Clamp, Form, Regularizer, normalised_weights, register
-from unswayed.schedules import Scheduled
+from unswayed.schedules import NonNegativeSchedule
 
 
 @register("supervised", paper="Yi et al., CVPR 2022, eq. 1")
@@ -16,7 +16,7 @@ class Supervised(Regularizer):
     """
 
     def __init__(
-        self, weight: Scheduled = 50.0, form: Form = "inner", clamp: Clamp = "similarity"
+        self, weight: NonNegativeSchedule = 50.0, form: Form = "inner", clamp: Clamp = "similarity"
     ) -> None:
         """Store the options.
 

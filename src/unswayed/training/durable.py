@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -51,20 +51,34 @@ def stop_on_signal() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Epoch]:
-    """Yield the trainer's events after what they changed has been kept."""
-    rows = run.metrics
+def durable(
+    trainer: Trainer, run: Run, rows: Sequence[Mapping[str, Any]], stop: StopRequest
+) -> Iterator[Step | Epoch]:
+    """Yield the trainer's events after what they changed has been kept.
+
+    Args:
+        trainer: trained to its end.
+        run: where it is kept.
+        rows: metrics of the epochs that are done.
+        stop: asks to save and leave.
+    """
+
+    def save() -> None:
+        tensors, plain = trainer.state()
+        run.write_checkpoint(tensors, {**plain, "metrics": rows})
+
+    rows = list(rows)
     saved = time.monotonic()
     for event in trainer.events():
         if isinstance(event, Epoch):
             _keep_epoch(trainer, run, event, rows)
         minutes = (time.monotonic() - saved) / 60
         if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
-            run.write_checkpoint(*trainer.state())
+            save()
             saved = time.monotonic()
         yield event
         if stop.signal_number and trainer.epoch < trainer.settings.epochs:
-            run.write_checkpoint(*trainer.state())
+            save()
             where = f"epoch {trainer.epoch + 1}, step {trainer.step_in_epoch}"
             raise InterruptedRunError(
                 f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",
@@ -72,7 +86,7 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
             )
 
 
-def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: list[dict[str, Any]]) -> None:
+def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: list[Mapping[str, Any]]) -> None:
     row = dict(event.metrics)
     rows.append(row)
     run.write_records(event.epoch, trainer.finished)

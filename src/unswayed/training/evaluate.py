@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from unswayed.data import Dataset
 
 Rows = NDArray[np.int64]
-BATCH = 1024
+BATCH, PIXELS = 1024, 2**20
+"""Images evaluated at a time, and how many pixels they may have together."""
 
 
 @torch.no_grad()
@@ -20,12 +21,14 @@ def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Te
     """Return class probabilities (n, K) on the CPU, of images without augmentation."""
     rows = np.arange(len(data)) if rows is None else rows
     device = next(net.parameters()).device
+    height, width = data.image_size
+    size = max(1, min(BATCH, PIXELS // (height * width)))
     was_training = net.training
     net.eval()
     try:
         parts = [
-            net(_load(data, rows[start : start + BATCH], device)).softmax(dim=1).cpu()
-            for start in range(0, len(rows), BATCH)
+            net(_load(data, rows[start : start + size], device)).softmax(dim=1).cpu()
+            for start in range(0, len(rows), size)
         ]
     finally:
         net.train(was_training)
@@ -59,5 +62,6 @@ def memorisation(
     predicted: NDArray[np.int64], given: NDArray[np.int64], true: NDArray[np.int64]
 ) -> Memorisation:
     """Split the wrongly labelled samples by what is predicted for them; all must be wrong."""
-    as_given, as_true = (predicted == given).mean(), (predicted == true).mean()
-    return Memorisation(float(as_given), float(as_true), float(1 - as_given - as_true))
+    as_given, as_true = predicted == given, predicted == true
+    other = ~(as_given | as_true)
+    return Memorisation(*(float(kind.mean()) for kind in (as_given, as_true, other)))

@@ -15,9 +15,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+
 
 class DamagedFileError(ValueError):
-    """A file is there but is not what was written."""
+    """A file is missing or not what was written."""
 
 
 @contextmanager
@@ -26,16 +29,18 @@ def atomic(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
+        temporary.chmod(0o666 & ~_UMASK)  # some writers make files that only their owner can read
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make a rename in a folder durable."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -65,12 +70,14 @@ def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return the whole rows; a last line that a crash cut short is left out."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+    for number, line in enumerate(lines, start=1):
         try:
             rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+        except json.JSONDecodeError as error:
+            if number < len(lines):
+                raise DamagedFileError(f"{path} is damaged in line {number}") from error
     return rows
 
 
@@ -79,16 +86,21 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"note": json.dumps(note), "digest": _digest(plain, json.dumps(note))}
     with atomic(path) as temporary:
-        save_file(plain, temporary, metadata=header)
+        try:
+            save_file(plain, temporary, metadata=header)
+        except SafetensorError as error:  # a full disk, for one
+            raise OSError(f"{path} cannot be written: {error}") from error
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and note; raise `DamagedFileError` if a bit is not as it was written."""
+    with path.open("rb"):  # what cannot be opened is not damaged: an OSError says why
+        pass
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise DamagedFileError(f"{path} is damaged: {error}") from error
     note = header.get("note", "{}")
     if header.get("digest") != _digest(tensors, note):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from unswayed.training import files
@@ -34,10 +35,8 @@ def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None
     """Write the artefacts, the summary last: a folder that has it is finished."""
     summary = summarise(run.metrics)
     files.write_tensors(run.path / "model.safetensors", trainer.classifier.state_dict(), {})
-    selected = summary["selected"]
-    if selected:
-        kept = run.path / "checkpoints" / f"selected-{selected['epoch']:04d}.safetensors"
-        files.write_tensors(run.path / "selected.safetensors", *files.read_tensors(kept))
+    if summary["selected"]:
+        _keep_selected(run, summary["selected"]["epoch"])
     train, net = trainer.train, trainer.classifier
     height, width = train.image_size
     version = run.provenance["unswayed"]
@@ -61,6 +60,16 @@ def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None
     )
     files.write_text(run.path / "README.md", card)
     files.write_json(run.path / "summary.json", {"name": name, **summary})
+
+
+def _keep_selected(run: Run, epoch: int) -> None:
+    kept = run.path / "checkpoints" / f"selected-{epoch:04d}.safetensors"
+    try:
+        files.write_tensors(run.path / "selected.safetensors", *files.read_tensors(kept))
+    except (files.DamagedFileError, FileNotFoundError) as error:
+        warnings.warn(
+            f"the selected weights are lost, their numbers are not: {error}", stacklevel=2
+        )
 
 
 def _card_row(name: str, row: dict[str, Any]) -> str:

@@ -11,10 +11,12 @@ model.safetensors, selected.safetensors, config.json, README.md, summary.json   
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -65,9 +67,9 @@ class Run:
         holdout: NDArray[np.int64],
     ) -> Run:
         """Make the folder beside its place, then rename it: it is complete or not there."""
-        new = path.with_name(f".{path.name}.new")
+        new = path.with_name(f".{path.name}.{os.getpid()}.new")
         try:
-            shutil.rmtree(new, ignore_errors=True)  # left by a process that was killed here
+            _remove_leftovers(path)
             for folder in (new, new / "records", new / "checkpoints"):
                 folder.mkdir(parents=True)
             columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
@@ -78,7 +80,9 @@ class Run:
             files.write_json(new / "provenance.json", provenance)
             files.write_text(new / "recipe.toml", recipe)
             new.replace(path)
+            files.sync_folder(path.parent)
         except OSError as error:
+            shutil.rmtree(new, ignore_errors=True)
             raise UsageError(f"the run folder {path} cannot be written: {error}") from error
         return cls(path)
 
@@ -90,7 +94,10 @@ class Run:
     @property
     def recipe(self) -> dict[str, Any]:
         """The resolved recipe."""
-        return tomllib.loads((self.path / "recipe.toml").read_text(encoding="utf-8"))
+        try:
+            return tomllib.loads((self.path / "recipe.toml").read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise files.DamagedFileError(f"{self.path / 'recipe.toml'} is damaged") from error
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -107,7 +114,10 @@ class Run:
         return self._json("summary.json")
 
     def _json(self, name: str) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        try:
+            value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+            raise files.DamagedFileError(f"{self.path / name} is damaged: {error}") from error
         return value
 
     @property
@@ -123,7 +133,7 @@ class Run:
 
     def records(self) -> Records:
         """Return the per-sample records of all epochs, each stacked to (epochs, N)."""
-        paths = sorted((self.path / "records").glob("epoch-*.safetensors"))
+        paths = _in_order((self.path / "records").glob("epoch-*.safetensors"))
         epochs = [Records(**files.read_tensors(path)[0]) for path in paths]
         if not epochs:
             raise UsageError(f"{self.path} has no records yet")
@@ -135,7 +145,7 @@ class Run:
         if not (self.path / name).is_file():
             self.summary  # noqa: B018  an unfinished run says so
             raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
-        config = self._json("config.json")
+        config = self.config
         options = {k: v for k, v in config["model"].items() if k not in ("name", "weights")}
         backbone = MODELS.build(
             config["model"]["name"], {"in_channels": config["channels"]}, **options
@@ -143,6 +153,11 @@ class Run:
         net = Classifier(backbone, len(config["classes"]), config["mean"], config["std"])
         net.load_state_dict(files.read_tensors(self.path / name)[0])
         return net.eval()
+
+    def kept_weights(self) -> list[Which]:
+        """Return which weights the folder holds."""
+        there = (self.path / "selected.safetensors").is_file()
+        return ["last", "selected"] if there else ["last"]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -183,7 +198,11 @@ class Run:
             old.unlink()
 
     def _kept(self, what: str) -> list[Path]:
-        return sorted((self.path / "checkpoints").glob(f"{what}-*.safetensors"))
+        return _in_order((self.path / "checkpoints").glob(f"{what}-*.safetensors"))
+
+    def has_state(self) -> bool:
+        """Return whether there is anything to go on from."""
+        return bool(self._kept("state"))
 
     def newest_state(self) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
         """Return the newest good state, empty if there is none, and the damaged ones passed over.
@@ -199,9 +218,9 @@ class Run:
                 damaged.append(path.name)
         return {}, {}, damaged
 
-    def rewind(self, epoch: int) -> None:
-        """Forget what was written at or after an epoch that will be trained again."""
-        rows = [json.dumps(row) for row in self.metrics if row["epoch"] < epoch]
+    def rewind(self, epoch: int, metrics: Sequence[Mapping[str, Any]]) -> None:
+        """Go back to what a state knew: its metrics, and nothing of epochs to be trained again."""
+        rows = [json.dumps(row) for row in metrics]
         files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
         for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
             for path in self.path.glob(pattern):
@@ -209,3 +228,27 @@ class Run:
                     path.unlink()
         for leftover in self.path.rglob(".*.tmp"):
             leftover.unlink()
+
+
+def _in_order(paths: Iterable[Path]) -> list[Path]:
+    """Sort `state-12-000003.safetensors` and the like by their numbers."""
+    return sorted(paths, key=lambda path: [int(part) for part in path.stem.split("-")[1:]])
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove half-made folders of processes that were killed while making this run."""
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        pid = folder.name.split(".")[-2]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_runs(path: str | Path) -> list[Run]:
+    """Return the run at a path, or the runs in the folders below it."""
+    top = Path(path)
+    if not top.is_dir() or (top / "recipe.toml").is_file():
+        return [Run(top)]
+    below = sorted(recipe.parent for recipe in top.rglob("recipe.toml"))
+    if not below:
+        raise UsageError(f"{top} is not a run folder, and there is none in it")
+    return [Run(folder) for folder in below]

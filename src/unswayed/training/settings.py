@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Le
 
+from unswayed.errors import UsageError
 from unswayed.types import BelowOne, Count, NonNegative, Positive
 
 
@@ -56,4 +57,13 @@ class Settings:
     seed: Annotated[int, Ge(0)] = 0
     device: str = "auto"
     precision: Literal["fp32", "bf16"] = "fp32"
-    threads: Annotated[int, Ge(0)] = 0
+    threads: Annotated[int, Ge(0), Le(1024)] = 0
+
+    def __post_init__(self) -> None:
+        if self.nesterov and not self.momentum:
+            raise UsageError("train.nesterov needs a train.momentum above 0")
+        if self.warmup_epochs >= self.epochs:
+            raise UsageError(
+                f"train.warmup_epochs ({self.warmup_epochs:g}) must be fewer than train.epochs "
+                f"({self.epochs})"
+            )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from unswayed.data import Dataset, stratified_split
+from unswayed.data import Dataset, Splits, stratified_split
 from unswayed.errors import NonFiniteLossError, UsageError
 from unswayed.learners import Classifier, Learner
 from unswayed.randomness import permutation
@@ -65,6 +64,11 @@ class Trainer:
         self.epoch = self.step_in_epoch = 0
         self.seconds = 0.0
         self._start_epoch()
+
+    @property
+    def splits(self) -> Splits:
+        """What is trained and tested on."""
+        return Splits(self.train, self.test)
 
     @property
     def classifier(self) -> Classifier:
@@ -157,7 +161,7 @@ class Trainer:
 
     def _stop(self, what: str, rows: Rows) -> None:
         ids = [self.train.ids[row] for row in rows]
-        raise NonFiniteLossError(what, self.epoch, self.step_in_epoch, ids)
+        raise NonFiniteLossError(what, self.epoch + 1, self.step_in_epoch + 1, ids)
 
     def _metrics(self) -> dict[str, Any]:
         last = self.epoch + 1 == self.settings.epochs
@@ -187,7 +191,12 @@ class Trainer:
         return found
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return all tensors and all plain values that the rest of the training depends on."""
+        """Return all tensors and all plain values that the rest of the training depends on.
+
+        A state that could only be regretted is not returned: weights that are not finite raise.
+        """
+        if not all(bool(torch.isfinite(p).all()) for p in self.learner.parameters()):
+            self._stop("network", self.rows)
         tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()}
         tensors |= {f"optimizer.{k}": v for k, v in pack_state(self.optimizer).items()}
         tensors |= {f"records.{k}": v for k, v in self.records._asdict().items()}
@@ -198,7 +207,6 @@ class Trainer:
             "step": self.step_in_epoch,
             "seconds": self.seconds,
             "sums": dict(self.sums),
-            "settings": asdict(self.settings),
         }
         return tensors, plain
 
