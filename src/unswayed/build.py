@@ -161,6 +161,7 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
         "num_samples": len(clean),
         "in_channels": clean.channels,
         "image_size": clean.image_size,
+        "images": clean.images,
     }
     noise: Noise = recipe.build("noise", facts)
     given = noise.corrupt(clean.given, clean.keys, settings.seed)

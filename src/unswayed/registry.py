@@ -25,7 +25,15 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 FACTS = frozenset(
-    {"num_classes", "num_samples", "in_channels", "image_size", "feature_dim", "backbone"}
+    {
+        "num_classes",
+        "num_samples",
+        "in_channels",
+        "image_size",
+        "images",
+        "feature_dim",
+        "backbone",
+    }
 )
 """Known only once the data and the model are: handed to constructors that name them, never set by
 a recipe."""

@@ -12,8 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unswayed.data.stores import Store
 from unswayed.errors import UsageError
 from unswayed.randomness import Bits, bits, keys_of
+
+STATISTICS_PIXELS = 2**28
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Dataset:
     that survives reordering.
     """
 
-    images: Tensor  # (N, C, H, W) uint8
+    images: Tensor | Store  # (N, C, H, W) uint8, a tensor or a store
     given: NDArray[np.int64]  # (N,)
     classes: tuple[str, ...]
     ids: tuple[str, ...]
@@ -91,12 +94,19 @@ class Dataset:
 
     def channel_statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return mean and standard deviation of each channel, of pixels in [0, 1]."""
-        # Histograms are exact, and need no floating-point copy of the images.
+        # Histograms are exact, and need no floating-point copy of the images. Of a large set, as
+        # many images as fit the budget, evenly spaced, are enough.
+        count = min(len(self), max(1000, STATISTICS_PIXELS // (self.images.shape[2] ** 2)))
+        rows = torch.arange(count) * len(self) // count
+        levels = np.zeros((self.channels, 256))
+        for start in range(0, count, 1000):
+            batch = self.images[rows[start : start + 1000]]
+            for c in range(self.channels):
+                levels[c] += np.bincount(batch[:, c].reshape(-1).numpy(), minlength=256)
         means, stds = [], []
         level = np.arange(256) / 255
-        for c in range(self.channels):
-            share = np.bincount(self.images[:, c].reshape(-1).numpy(), minlength=256)
-            share = share / share.sum()
+        for counts in levels:
+            share = counts / counts.sum()
             mean = float((share * level).sum())
             means.append(mean)
             stds.append(float(np.sqrt((share * (level - mean) ** 2).sum())))
@@ -105,7 +115,10 @@ class Dataset:
     def fingerprint(self) -> str:
         """Return a hash of pixels, labels, ids and class names."""
         digest = hashlib.sha256(repr((tuple(self.images.shape), self.classes)).encode())
-        digest.update(self.images.contiguous().numpy().data)
+        if isinstance(self.images, Tensor):
+            digest.update(self.images.contiguous().numpy().data)
+        else:
+            digest.update(self.images.fingerprint().encode())
         digest.update(np.ascontiguousarray(self.given).data)
         digest.update(b"" if self.true is None else np.ascontiguousarray(self.true).data)
         digest.update("\n".join(self.ids).encode())
@@ -134,11 +147,9 @@ def _check(data: Dataset) -> None:
     if n == 0:
         raise UsageError("the data set is empty")
     shape = tuple(data.images.shape)
-    if len(shape) != 4 or 0 in shape or data.images.dtype != torch.uint8:
-        raise UsageError(
-            f"images must be uint8 (N, C, H, W), not {data.images.dtype} of shape "
-            f"{tuple(data.images.shape)}"
-        )
+    kind = data.images.dtype if isinstance(data.images, Tensor) else torch.uint8
+    if len(shape) != 4 or 0 in shape or kind != torch.uint8:
+        raise UsageError(f"images must be uint8 (N, C, H, W), not {kind} of shape {shape}")
     if data.images.shape[1] not in (1, 3):
         raise UsageError(f"images must have 1 or 3 channels, not {data.images.shape[1]}")
     counts = {"images": len(data.images), "labels": n, "ids": len(data.ids)}

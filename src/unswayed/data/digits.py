@@ -39,7 +39,7 @@ def digits(size: Count = 16, test_fraction: PositiveFraction = 0.3) -> Splits:
 
 def _rows(data: Dataset, rows: np.ndarray) -> Dataset:
     return Dataset(
-        images=data.images[rows],
+        images=data.images[torch.from_numpy(rows)],
         given=data.given[rows],
         classes=data.classes,
         ids=tuple(data.ids[i] for i in rows),
