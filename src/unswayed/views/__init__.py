@@ -34,6 +34,10 @@ class View(ABC):
         """
 
 
+CHUNK = 2**21
+"""Numbers transformed at a time on a CPU: larger temporaries would be fetched from the system and
+cleared for every operation, which takes ten times as long as the operation."""
+
 VIEWS: Registry[View] = Registry("view", __name__)
 register = VIEWS.register
 
@@ -48,14 +52,20 @@ class Policy:
 
     def __call__(self, images: Tensor, keys: Bits, epoch: int, *, strong: bool) -> Views:
         """Return the views of a uint8 batch whose samples have these 64-bit keys."""
-        x = images.to(torch.float32) / 255
-        seen = [self._see(self.weak, x, keys, epoch, 0)]
-        if strong:
-            seen += [self._see(self.strong, x, keys, epoch, number) for number in (1, 2)]
+        views = (self.weak, self.strong, self.strong) if strong else (self.weak,)
+        seen = [
+            torch.empty(images.shape, device=images.device, memory_format=torch.channels_last)
+            for _ in views
+        ]
+        draws = [self._draw(view, number, keys, epoch) for number, view in enumerate(views)]
+        step = len(images) if images.is_cuda else max(1, CHUNK // images[0].numel())
+        for start in range(0, len(images), step):
+            rows = slice(start, start + step)
+            x = images[rows].to(torch.float32) / 255
+            for out, view, u in zip(seen, views, draws, strict=True):
+                out[rows] = view(x, u[rows].to(x.device))
         return Views(seen[0], tuple(seen[1:]))
 
-    def _see(self, view: View, x: Tensor, keys: Bits, epoch: int, number: int) -> Tensor:
-        u = uniform32(self.seed, "view", epoch, number, keys[:, None], np.arange(view.draws))
-        return view(x, torch.from_numpy(u).to(x.device)).contiguous(
-            memory_format=torch.channels_last
-        )
+    def _draw(self, view: View, number: int, keys: Bits, epoch: int) -> Tensor:
+        draws = np.arange(view.draws)
+        return torch.from_numpy(uniform32(self.seed, "view", epoch, number, keys[:, None], draws))
