@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from unswayed.randomness import bits, key_of, keys_of, permutation, torch_seed, uniform, uniform32
+from unswayed.randomness import (
+    bits,
+    key_of,
+    keys_of,
+    normal,
+    permutation,
+    torch_seed,
+    uniform,
+    uniform32,
+)
 
 
 def splitmix_chain(seed, purpose, *coordinates):
@@ -49,6 +60,20 @@ def test_single_precision_numbers_are_the_double_ones_cut_short():
     assert single.dtype == np.float32
     assert single.max() < 1
     assert (np.floor(double * 2**24) / 2**24 == single).all()
+
+
+def test_normal_numbers_are_those_of_box_and_muller():
+    for i, found in enumerate(normal(5, "x", np.arange(20))):
+        u, v = ((splitmix_chain(5, "x", i, part) >> 11) / 2**53 for part in (0, 1))
+        assert found == pytest.approx(math.sqrt(-2 * math.log(1 - u)) * math.cos(2 * math.pi * v))
+
+
+def test_normal_numbers_are_normal():
+    drawn = np.sort(normal(1, "test", np.arange(500)[:, None], np.arange(80)).ravel())
+    assert np.isfinite(drawn).all()
+    cumulative = np.array([(1 + math.erf(x / math.sqrt(2))) / 2 for x in drawn])
+    distance = np.abs(cumulative - (np.arange(drawn.size) + 0.5) / drawn.size).max()
+    assert distance < 1.95 / math.sqrt(drawn.size)  # Kolmogorov and Smirnov, p = 1e-3
 
 
 def test_a_permutation_depends_on_the_keys_alone():

@@ -55,6 +55,12 @@ def uniform32(seed: int, purpose: str, *coordinates: ArrayLike) -> NDArray[np.fl
     )
 
 
+def normal(seed: int, purpose: str, *coordinates: ArrayLike) -> NDArray[np.float64]:
+    """Return standard normal numbers for the broadcast coordinates (Box and Muller, 1958)."""
+    radius = np.sqrt(-2 * np.log1p(-uniform(seed, purpose, *coordinates, 0)))
+    return np.asarray(radius * np.cos(2 * np.pi * uniform(seed, purpose, *coordinates, 1)))
+
+
 def permutation(seed: int, purpose: str, keys: Bits, *coordinates: ArrayLike) -> NDArray[np.int64]:
     """Return an order of the keys that depends on each key, not on where it stands."""
     return np.argsort(bits(seed, purpose, *coordinates, keys), kind="stable")

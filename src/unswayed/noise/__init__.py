@@ -24,6 +24,17 @@ class Noise(ABC):
     convention: str
     """One sentence: what the rate counts, and whether a label can be redrawn as itself."""
 
+    by_position: bool = False
+    """Draws follow the row instead of the sample, as in a published generator that is kept as it
+    is: the same images in another order get other labels."""
+
+    by_image: bool = False
+    """Draws depend on the pixels: row i of `labels` belongs to image i, and `matrix()` is the mean
+    over seeds, from which the matrix of one seed differs."""
+
+    fixed: bool = False
+    """The seed of the run changes nothing."""
+
     @abstractmethod
     def matrix(self) -> NDArray[np.float64]:
         """Return the expected (K, K) transition matrix, rows are true classes."""

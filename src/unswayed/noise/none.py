@@ -14,6 +14,7 @@ class NoNoise(Noise):
     """Leave the labels of the data set as they are."""
 
     convention = "labels are used as the data set gives them"
+    fixed = True
 
     def __init__(self, num_classes: int) -> None:
         self.num_classes = num_classes

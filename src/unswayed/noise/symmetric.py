@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.errors import UsageError
-from unswayed.noise import Labels, Noise, register
-from unswayed.randomness import Bits, permutation, uniform
+from unswayed.noise import Labels, Noise, official, register
+from unswayed.noise.selection import WORDS, Draw, select
+from unswayed.randomness import Bits, uniform
 from unswayed.types import Fraction
 
 
@@ -26,6 +27,8 @@ class Symmetric(Noise):
         rate: Fraction = 0.4,
         inclusive: bool = False,
         exact: bool = True,
+        per_class: bool = False,
+        official_seed: str | None = None,
     ) -> None:
         """Store the convention.
 
@@ -34,18 +37,27 @@ class Symmetric(Noise):
             rate: share of samples that are selected.
             inclusive: draw from all classes, the true one among them.
             exact: select exactly int(rate·N) samples instead of each with probability `rate`.
+            per_class: select exactly int(rate·n) of the n samples of every class.
+            official_seed: draw as CTRR's published code does when given this seed, by position;
+                needs inclusive=true.
         """
         if num_classes < 2:
             raise UsageError("symmetric noise needs at least two classes")
-        self.num_classes, self.rate, self.inclusive, self.exact = (
-            num_classes,
-            rate,
-            inclusive,
-            exact,
-        )
+        if per_class and not exact:
+            raise UsageError("noise.per_class=true is exact; it cannot go with noise.exact=false")
+        if official_seed is not None and (not inclusive or not exact or per_class):
+            raise UsageError(
+                "noise.official_seed: the published generator draws from all classes, for an exact "
+                "share of all samples; it needs noise.inclusive=true and neither noise.exact=false "
+                "nor noise.per_class=true"
+            )
+        self.num_classes, self.rate, self.inclusive = num_classes, rate, inclusive
+        self.draw: Draw = "per_class" if per_class else "all" if exact else "bernoulli"
+        self.official_seed = official_seed
+        self.by_position = self.fixed = official_seed is not None
         self.convention = (
-            f"{'exactly' if exact else 'each with probability'} {rate:g} of the samples get a "
-            f"label drawn uniformly from {'all classes' if inclusive else 'the other classes'}"
+            f"{WORDS[self.draw].format(rate=rate)} get a label drawn uniformly from "
+            f"{'all classes' if inclusive else 'the other classes'}{official.words(official_seed)}"
         )
 
     def matrix(self) -> NDArray[np.float64]:
@@ -56,11 +68,11 @@ class Symmetric(Noise):
         return np.full((k, k), r / (k - 1)) + (1 - r - r / (k - 1)) * np.eye(k)
 
     def corrupt(self, labels: Labels, keys: Bits, seed: int) -> Labels:
-        """Return given labels, drawn by sample."""
-        if self.exact:
-            selected = permutation(seed, "noise/select", keys)[: int(self.rate * len(labels))]
-        else:
-            selected = np.flatnonzero(uniform(seed, "noise/select", keys) < self.rate)
+        """Return given labels, drawn by sample; by row where the official seed is set."""
+        if self.official_seed is not None:
+            drawn = official.drawn(self.official_seed, len(labels), self.rate, self.num_classes)
+            return np.where(drawn < 0, labels, drawn)
+        selected = select(self.draw, labels, keys, self.rate, seed)
         draw = uniform(seed, "noise/label", keys[selected])
         given = labels.copy()
         if self.inclusive:
