@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unswayed.data.decode import Resize
 from unswayed.data.stores import Store
 from unswayed.errors import UsageError
 from unswayed.randomness import Bits, bits, keys_of
@@ -33,6 +34,8 @@ class Dataset:
     classes: tuple[str, ...]
     ids: tuple[str, ...]
     true: NDArray[np.int64] | None = None  # (N,)
+    resize: Resize = "crop"  # how files were brought to size, so that new ones can be too
+    skipped: Mapping[str, str] = field(default_factory=dict)  # id of an unreadable file -> why
     keys: Bits = field(init=False, repr=False)  # (N,) 64 bits per id, what randomness is keyed by
 
     def __post_init__(self) -> None:

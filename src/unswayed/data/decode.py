@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from unswayed.data.listing import MAX_PIXELS
 from unswayed.errors import UsageError
 
+Resize = Literal["crop", "squash"]
 
-def decode(path: str | Path, channels: int, size: tuple[int, int]) -> Tensor:
-    """Return an image file as uint8 (C, H, W): upright, gray or RGB, resized to (H, W).
+
+def decode(
+    path: str | Path, channels: int, size: tuple[int, int], resize: Resize = "crop"
+) -> Tensor:
+    """Return an image file as uint8 (C, H, W): upright, gray or RGB, of the first frame.
+
+    Args:
+        path: the file.
+        channels: 1 for gray, 3 for RGB.
+        size: (H, W) of the result.
+        resize: "crop" keeps the proportions and cuts the middle out, "squash" does not.
 
     Raises:
         UsageError: names the file and what is wrong with it.
     """
+    mode, (height, width) = ("L" if channels == 1 else "RGB"), size
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as file:
-                image = _plain(ImageOps.exif_transpose(file), "L" if channels == 1 else "RGB")
+        with Image.open(path) as file:
+            if file.width * file.height > MAX_PIXELS:
+                raise ValueError(f"{file.width}×{file.height} pixels are too many")
+            file.draft(mode, (width, height))  # a JPEG is shrunk while it is decoded
+            image = _plain(ImageOps.exif_transpose(file), mode)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except Exception as error:  # Pillow raises many kinds for a damaged file
         raise UsageError(f"{path} is not a readable image: {error}") from error
-    if image.size != (size[1], size[0]):
-        image = image.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    if image.size != (width, height):
+        if resize == "crop":
+            image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)
+        else:
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.array(image, dtype=np.uint8)
     return torch.from_numpy(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1).copy())
 

@@ -1,17 +1,27 @@
-"""Where the pixels are: in memory, in a memory-mapped file, or in image files.
+"""Where the pixels are when they are not in memory: in a mapped file, or in image files.
 
-A store answers `store[rows]` with a uint8 batch (B, C, H, W); a tensor in memory is one already.
+A store answers `store[rows]` with a uint8 batch (B, C, H, W), as a tensor in memory does.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from unswayed.data.decode import Resize, decode
 
 
 @runtime_checkable
-class Images(Protocol):
+class Store(Protocol):
     """N images of one shape."""
 
     @property
@@ -24,13 +34,90 @@ class Images(Protocol):
     def __getitem__(self, rows: Tensor) -> Tensor:
         """Return the images of these rows, uint8 (B, C, H, W)."""
 
-
-@runtime_checkable
-class Store(Images, Protocol):
-    """Images that are not in memory."""
-
     def fingerprint(self) -> str:
         """Return a hash that changes when an image does."""
 
     def prefetch(self, rows: Tensor) -> None:
         """Begin to load rows that will be asked for next."""
+
+
+class FileImages:
+    """Image files, decoded when they are asked for, by a few threads."""
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        channels: int,
+        size: tuple[int, int],
+        resize: Resize = "crop",
+        threads: int | None = None,
+    ) -> None:
+        self.paths, self.channels, self.size, self.resize = tuple(paths), channels, size, resize
+        self._pool = ThreadPoolExecutor(threads or os.cpu_count(), "decode")
+        self._coming: dict[int, Future[Tensor]] = {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, C, H, W)."""
+        return (len(self.paths), self.channels, *self.size)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def _decode(self, row: int) -> Tensor:
+        return decode(self.paths[row], self.channels, self.size, self.resize)
+
+    def prefetch(self, rows: Tensor) -> None:
+        """Begin to decode rows; what was begun for other rows and not fetched is forgotten."""
+        wanted = rows.tolist()
+        self._coming = {
+            row: self._coming.get(row) or self._pool.submit(self._decode, row) for row in wanted
+        }
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        wanted: list[int] = rows.tolist()
+        futures = [
+            self._coming[row] if row in self._coming else self._pool.submit(self._decode, row)
+            for row in wanted
+        ]
+        self._coming = {}
+        return torch.stack([future.result() for future in futures])
+
+    def fingerprint(self) -> str:
+        """Return a hash of names, sizes and times of the files."""
+        return signature(self.paths, (self.channels, self.size, self.resize))
+
+
+class MappedImages:
+    """Rows of a file of pixels, brought into memory by the system as they are touched."""
+
+    def __init__(self, pixels: NDArray[np.uint8], rows: NDArray[np.int64], key: str) -> None:
+        self._pixels, self._rows, self._key = pixels, rows, key
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, C, H, W)."""
+        return (len(self._rows), *self._pixels.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return torch.from_numpy(self._pixels[self._rows[rows.numpy()]])
+
+    def prefetch(self, rows: Tensor) -> None:
+        """Nothing to do: the system reads ahead."""
+
+    def fingerprint(self) -> str:
+        """Return the key of the file and the rows that are used."""
+        return hashlib.sha256(self._key.encode() + self._rows.tobytes()).hexdigest()
+
+
+def signature(paths: Sequence[Path], how: object) -> str:
+    """Return a hash of files by name, size and time of change, and of how they are decoded."""
+    digest = hashlib.sha256(repr(how).encode())
+    for path in paths:
+        status = path.stat()
+        digest.update(os.fsencode(path))
+        digest.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()

@@ -1,0 +1,144 @@
+"""What is in a folder or a table of images, before anybody trains on it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from unswayed.data import tables
+from unswayed.data.listing import MAX_PIXELS, Listing, find_splits, list_classes, settle_size
+from unswayed.data.progress import tell
+from unswayed.errors import UsageError
+
+FEW, RARE = 10, 0.1
+
+
+@dataclass
+class Findings:
+    """What was found; counts are of files."""
+
+    kind: str  # folder or manifest
+    path: Path
+    counts: dict[str, Counter[str]]  # split -> class -> images
+    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)  # (width, height)
+    modes: Counter[str] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
+    unreadable: dict[str, str] = field(default_factory=dict)  # id -> why
+    duplicates: list[list[str]] = field(default_factory=list)  # ids with the same bytes
+    conflicts: list[list[str]] = field(default_factory=list)  # ... but different labels
+    remarks: list[str] = field(default_factory=list)
+    side: int = 0
+
+    @property
+    def command(self) -> str:
+        """The command that trains on it."""
+        words = f"data.name={self.kind} data.path={self.path} data.size={self.side}"
+        return f"unswayed train safe {words}"
+
+
+def inspect(path: Path) -> Findings:
+    """Look at every file's name, size, header and, where sizes are equal, content."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        kind, splits = _listings(path)
+    found = Findings(kind, path, {name: Counter(part.labels) for name, part in splits.items()})
+    found.remarks += [str(warning.message) for warning in said]
+    whole = Listing()
+    for part in splits.values():
+        whole.paths += part.paths
+        whole.ids += part.ids
+        whole.labels += part.labels
+    _read_headers(whole, found)
+    _find_duplicates(whole, found)
+    _remark_on_balance(found)
+    found.side = settle_size(0, whole.paths)
+    return found
+
+
+def _listings(path: Path) -> tuple[str, dict[str, Listing]]:
+    if path.is_file():
+        parts = {"train": Listing(), "test": Listing()}
+        for number, row in enumerate(tables.rows(path), start=1):
+            where = f"{path}, row {number}"
+            tables.append(parts[tables.split_of(row, where)], row, path.parent, where)
+        found = "manifest", {name: part for name, part in parts.items() if part}
+    elif path.is_dir():
+        train, test = find_splits(path)
+        listed = {"train": list_classes(train, path, links=True)}
+        if test:
+            listed["test"] = list_classes(test, path, links=True)
+        found = "folder", listed
+    else:
+        raise UsageError(f"there is no folder and no file {path}")
+    if not any(found[1].values()):
+        raise UsageError(f"{path} holds no images in class folders, or no rows")
+    return found
+
+
+def _read_headers(listing: Listing, found: Findings) -> None:
+    def header(row: int) -> tuple[int, tuple[str, str, tuple[int, int]] | str]:
+        try:
+            with Image.open(listing.paths[row]) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    return row, f"{image.width}×{image.height} pixels are too many"
+                return row, (image.format or "?", image.mode, image.size)
+        except Exception as error:  # Pillow raises many kinds
+            return row, str(error) or type(error).__name__
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row, seen in pool.map(header, range(len(listing)), chunksize=64):
+            if isinstance(seen, str):
+                found.unreadable[listing.ids[row]] = seen
+            else:
+                found.formats[seen[0]] += 1
+                found.modes[seen[1]] += 1
+                found.sizes[seen[2]] += 1
+            if row % 1000 == 0:
+                tell("looking at images", row, len(listing))
+
+
+def _find_duplicates(listing: Listing, found: Findings) -> None:
+    """Group files of equal bytes; only those of equal length are read."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for row, path in enumerate(listing.paths):
+        if listing.ids[row] not in found.unreadable:
+            by_length[path.stat().st_size].append(row)
+    alike = [rows for rows in by_length.values() if len(rows) > 1]
+    by_content: dict[bytes, list[int]] = defaultdict(list)
+    for number, rows in enumerate(alike):
+        for row in rows:
+            content = listing.paths[row].read_bytes()
+            by_content[hashlib.blake2b(content, digest_size=16).digest()].append(row)
+        if number % 100 == 0:
+            tell("comparing images", number, len(alike))
+    for rows in by_content.values():
+        if len(rows) > 1:
+            ids = [listing.ids[row] for row in rows]
+            found.duplicates.append(ids)
+            if len({listing.labels[row] for row in rows}) > 1:
+                found.conflicts.append(ids)
+
+
+def _remark_on_balance(found: Findings) -> None:
+    counts = found.counts["train"] if "train" in found.counts else Counter[str]()
+    if len(counts) == 1:
+        found.remarks.append("there is one class only: nothing to tell apart")
+    middle = float(np.median(list(counts.values()))) if counts else 0.0
+    found.remarks += _rare(counts.items(), middle)
+
+
+def _rare(counts: Iterable[tuple[str, int]], middle: float) -> list[str]:
+    return [
+        f"class {name!r} has {count} images, the median class {middle:.0f}"
+        for name, count in counts
+        if count < FEW or count < RARE * middle
+    ]

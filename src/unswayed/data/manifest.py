@@ -1,0 +1,73 @@
+"""A table of image files and labels: CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge
+
+from unswayed.data import Splits, register
+from unswayed.data.cache import Cache
+from unswayed.data.decode import Resize
+from unswayed.data.listing import Listing, class_names, settle_size
+from unswayed.data.reading import Mode, Reading, read
+from unswayed.data.tables import append, rows, split_of
+from unswayed.errors import UsageError
+from unswayed.registry import did_you_mean
+from unswayed.types import AbsolutePath, Fraction
+
+
+@register("manifest")
+def manifest(
+    path: AbsolutePath,
+    root: AbsolutePath | None = None,
+    classes: tuple[str, ...] = (),
+    size: Annotated[int, Ge(0)] = 0,
+    mode: Mode = "rgb",
+    resize: Resize = "crop",
+    cache: Cache = "auto",
+    max_bad: Fraction = 0.01,
+) -> Splits:
+    """A .csv, .jsonl or .parquet file with path and label, and if known true_label, split and id.
+
+    The path may also be called file_name or image. Labels are names; whole numbers are names too.
+    Rows whose split is test or val are for testing. Other columns are ignored.
+
+    Args:
+        path: the file.
+        root: the folder that paths are relative to and may not leave; that of the file.
+        classes: the class names in their order; those found, sorted, if not given.
+        size: side of the square images to train on; 0 takes 32, 64, 96 or 128, by the images.
+        mode: rgb or gray.
+        resize: crop keeps proportions and cuts the middle out, squash does not.
+        cache: memory, disk, stream, or auto (see docs/data.md).
+        max_bad: share of unreadable images above which nothing is trained.
+    """
+    file = Path(path)
+    top = Path(root) if root else file.parent
+    parts = {"train": Listing(), "test": Listing()}
+    seen: set[str] = set()
+    for number, row in enumerate(rows(file), start=1):
+        where = f"{file}, row {number}"
+        part = parts[split_of(row, where)]
+        append(part, row, top, where)
+        if part.ids[-1] in seen:
+            raise UsageError(f"{where}: the id {part.ids[-1]!r} stands there twice")
+        seen.add(part.ids[-1])
+    train, test = parts["train"], parts["test"]
+    if not train:
+        raise UsageError(f"{file} has no rows for training")
+    names = classes or class_names(train.labels, train.true or [])
+    for part in parts.values():
+        _check_labels(part, names, file)
+    how = Reading(settle_size(size, train.paths), mode, resize, cache, max_bad)
+    return Splits(read(train, names, how), read(test, names, how) if test else None)
+
+
+def _check_labels(part: Listing, names: tuple[str, ...], file: Path) -> None:
+    known = set(names)
+    for what, labels in (("label", part.labels), ("true_label", part.true or [])):
+        for name in labels:
+            if name not in known:
+                raise UsageError(f"{file}: unknown {what} {name!r}; {did_you_mean(name, names)}")

@@ -1,0 +1,108 @@
+"""Rows of a table that name image files and their labels."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from unswayed.data.listing import Listing
+from unswayed.errors import UsageError
+from unswayed.registry import did_you_mean
+
+PATHS = ("path", "file_name", "image")
+KNOWN = (*PATHS, "label", "true_label", "split", "id")
+TRAIN, TEST = ("train", "training", ""), ("test", "testing", "val", "valid", "validation")
+Row = Mapping[str, Any]
+
+
+def rows(file: Path) -> Iterator[Row]:
+    """Yield the rows of a table as dictionaries."""
+    reader = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".parquet": _parquet}.get(
+        file.suffix.lower()
+    )
+    if reader is None:
+        raise UsageError(f"data.path: {file} is none of .csv, .tsv, .jsonl, .parquet")
+    try:
+        yield from reader(file)
+    except FileNotFoundError:
+        raise UsageError(f"data.path: there is no file {file}") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+
+
+def _csv(file: Path) -> Iterator[Row]:
+    with file.open(newline="", encoding="utf-8-sig") as text:
+        table = csv.DictReader(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+        _check_columns(table.fieldnames or (), file)
+        for number, row in enumerate(table, start=1):
+            if None in row or None in row.values():
+                raise UsageError(f"{file}, row {number}: it has not as many columns as the heading")
+            yield row
+
+
+def _json_lines(file: Path) -> Iterator[Row]:
+    with file.open(encoding="utf-8-sig") as text:
+        for number, line in enumerate(text, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise UsageError(f"{file}, row {number}: it is not JSON: {error}") from error
+            if not isinstance(row, dict):
+                raise UsageError(f"{file}, row {number}: it is not an object with path and label")
+            _check_columns(row, f"{file}, row {number}")
+            yield row
+
+
+def _parquet(file: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("Parquet needs pyarrow: pip install 'unswayed[parquet]'") from None
+    try:
+        table = pyarrow.parquet.read_table(file)
+    except pyarrow.ArrowException as error:
+        raise UsageError(f"{file} cannot be read: {error}") from error
+    _check_columns(table.column_names, file)
+    yield from table.to_pylist()
+
+
+def _check_columns(names: Any, where: object) -> None:
+    if not any(name in names for name in PATHS):
+        hint = did_you_mean(str(next(iter(names), "")), KNOWN)
+        raise UsageError(f"{where} has no column 'path' (or file_name, or image); {hint}")
+    if "label" not in names:
+        raise UsageError(f"{where} has no column 'label'; it has: {', '.join(map(str, names))}")
+
+
+def split_of(row: Row, where: str) -> str:
+    """Return train or test."""
+    name = str(row.get("split") or "").strip().lower()
+    if name in TRAIN or name in TEST:
+        return "test" if name in TEST else "train"
+    raise UsageError(f"{where}: the split {name!r} is none of train, val, test")
+
+
+def append(part: Listing, row: Row, top: Path, where: str) -> None:
+    """Add a row to a listing, after checking that its file stays below `top`."""
+    relative = next(str(row[name]) for name in PATHS if row.get(name) is not None or name in row)
+    label = row["label"]
+    if not relative or "\0" in relative or label is None or str(label) == "":
+        raise UsageError(f"{where}: the path or the label is empty")
+    place = (top / relative).absolute()
+    if not place.resolve().is_relative_to(top.resolve()):
+        raise UsageError(f"{where}: {relative!r} leaves the folder {top}; set data.root")
+    part.paths.append(place)
+    part.ids.append(str(row.get("id") or relative))
+    part.labels.append(str(label))
+    true = row.get("true_label")
+    if true is not None and str(true) != "":
+        part.true = part.true if part.true is not None else []
+        part.true.append(str(true))
+    if part.true is not None and len(part.true) != len(part.paths):
+        raise UsageError(f"{where}: some rows have a true_label and some have none")

@@ -1,0 +1,114 @@
+"""Pickles that may hold numbers, text and NumPy arrays, and nothing that can run.
+
+A pickle is a program. This reader knows the few words in which arrays are written, answers them
+with its own plain classes, and refuses every other one. Not even NumPy's own restoring code is
+called, since it believes what a file says about memory.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unswayed.errors import UsageError
+
+_NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) | {"b1"}
+_OBJECTS = frozenset({"O", "O8"})
+
+
+def unpickle(source: bytes | BinaryIO, path: Path | str) -> Any:
+    """Return what a pickle holds; strings of Python 2 come back as bytes.
+
+    Args:
+        source: the pickle.
+        path: the file it came from, for messages.
+
+    Raises:
+        UsageError: the pickle asks for anything but numbers, text and arrays, or is damaged.
+    """
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    try:
+        return _plain(_Unpickler(file, encoding="bytes").load())
+    except Exception as error:  # a damaged pickle can raise nearly anything
+        raise UsageError(f"{path} is not a readable pickle of plain arrays: {error}") from error
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _ALLOWED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(
+                f"it asks for {module}.{name}, which is refused since it could run any program"
+            ) from None
+
+
+class _Dtype:
+    """Stands for numpy.dtype: integers and truth values, or a list of objects."""
+
+    def __init__(self, code: str | bytes, *_: Any) -> None:
+        name = _text(code)
+        if name not in _NUMBERS | _OBJECTS:
+            raise pickle.UnpicklingError(f"arrays of type {name!r} are not expected")
+        self.dtype = np.dtype(name)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        if _text(state[1]) in "<>":
+            self.dtype = self.dtype.newbyteorder(_text(state[1]))  # type: ignore[arg-type]
+
+
+class _Array:
+    """Stands for numpy.ndarray, which is made empty first and filled by its state."""
+
+    values: NDArray[Any] | list[Any]
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, fortran, data = state
+        if isinstance(data, list):
+            self.values = data
+            return
+        if kind.dtype.hasobject:
+            raise pickle.UnpicklingError("an array of objects is written as raw memory")
+        flat: NDArray[Any] = np.frombuffer(data, dtype=kind.dtype)
+        self.values = flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _reconstruct(*_: Any) -> _Array:
+    return _Array()
+
+
+def _encode(text: str, encoding: str | bytes) -> bytes:
+    """Return the bytes that Python 3 writes as text for the readers of Python 2."""
+    if _text(encoding) not in ("latin1", "latin-1"):
+        raise pickle.UnpicklingError(f"the encoding {encoding!r} is not expected")
+    return text.encode("latin-1")
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def _plain(value: Any) -> Any:
+    """Return the value with arrays in the place of what stood for them."""
+    if isinstance(value, _Array):
+        return _plain(value.values)
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,  # its name since NumPy 2
+    ("numpy", "ndarray"): _Array,
+    ("numpy", "dtype"): _Dtype,
+    ("_codecs", "encode"): _encode,
+    ("codecs", "encode"): _encode,
+}

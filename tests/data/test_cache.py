@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+import torch
+from pictures import class_folders
+
+from unswayed import UsageError
+from unswayed.data import cache
+from unswayed.data.cache import open_images
+
+
+@pytest.fixture
+def paths(tmp_path, rng, monkeypatch):
+    monkeypatch.setenv("UNSWAYED_CACHE", str(tmp_path / "cache"))
+    class_folders(tmp_path / "d", rng, {"a": 30})
+    return sorted((tmp_path / "d" / "a").iterdir())
+
+
+def opened(paths, kind="disk"):
+    return open_images(paths, 3, (16, 16), cache=kind)
+
+
+def no_decoding(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr(cache, "decode", refuse)
+
+
+def test_a_second_run_decodes_nothing(paths, monkeypatch):
+    first = opened(paths).images[torch.arange(30)]
+    no_decoding(monkeypatch)
+    assert torch.equal(opened(paths).images[torch.arange(30)], first)
+
+
+def test_a_changed_file_is_noticed(paths):
+    before = opened(paths).images
+    content = paths[3].read_bytes()
+    paths[3].write_bytes(paths[4].read_bytes())
+    os.utime(paths[3], ns=(time.time_ns(), time.time_ns() + 10**9))
+    after = opened(paths).images
+    assert torch.equal(after[torch.tensor([3])], before[torch.tensor([4])])
+    assert before.fingerprint() != after.fingerprint()
+    assert content
+
+
+def test_a_killed_build_goes_on_where_it_was(paths, monkeypatch):
+    real, calls = cache.decode, []
+
+    def dies(path, *rest):
+        calls.append(path)
+        if len(calls) == 21:
+            raise KeyboardInterrupt
+        return real(path, *rest)
+
+    monkeypatch.setattr(cache, "CHUNK", 5)
+    monkeypatch.setattr(cache, "decode", dies)
+    with pytest.raises(KeyboardInterrupt):
+        opened(paths)
+    done = len(calls)
+    calls.clear()
+
+    def counts(path, *rest):
+        calls.append(path)
+        return real(path, *rest)
+
+    monkeypatch.setattr(cache, "decode", counts)
+    images = opened(paths).images
+    assert 0 < len(calls) <= 30 - (done - 5) + 5
+    expected = open_images(paths, 3, (16, 16), cache="memory").images
+    assert torch.equal(images[torch.arange(30)], expected)
+
+
+def test_unreadable_files_stay_known(paths, monkeypatch):
+    paths[2].write_bytes(b"")
+    first = opened(paths)
+    no_decoding(monkeypatch)
+    again = opened(paths)
+    assert first.bad == again.bad
+    assert list(again.bad) == [2]
+    assert again.rows.tolist() == [i for i in range(30) if i != 2]
+
+
+def test_a_damaged_cache_file_is_built_anew(paths, tmp_path):
+    expected = opened(paths).images[torch.arange(30)]
+    (status,) = (tmp_path / "cache").rglob("status.u8")
+    status.write_bytes(b"\1")
+    assert torch.equal(opened(paths).images[torch.arange(30)], expected)
+
+
+def test_a_disk_is_never_filled(monkeypatch, tmp_path):
+    monkeypatch.setenv("UNSWAYED_CACHE", str(tmp_path))
+    assert cache.choose("auto", 10**18) == "stream"
+    assert cache.choose("auto", 1000) == "memory"
+    assert cache.choose("auto", 10**8) == "disk"
+    with pytest.raises(UsageError, match="UNSWAYED_CACHE"):
+        cache.choose("disk", 10**18)
+
+
+def test_nothing_is_written_into_the_data_folder(paths):
+    before = {p: p.stat().st_mtime_ns for p in paths[0].parent.rglob("*")}
+    opened(paths)
+    opened(paths, "stream")
+    assert {p: p.stat().st_mtime_ns for p in paths[0].parent.rglob("*")} == before
