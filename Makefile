@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow check demo-results clean
+.PHONY: help demo test slow real-data check demo-results clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ test: $(VENV)/dev ## run the fast tests, about a minute on two cores
 
 slow: $(VENV)/dev ## run the slow tests: the demo's effect over three seeds, minutes
 	$(BIN)/python -m pytest -m slow
+
+real-data: $(VENV)/dev ## check the real CIFAR-10 and CIFAR-100 in $UNSWAYED_DATA
+	$(BIN)/python -m pytest -m slow tests/data/test_real_cifar.py
 
 check: $(VENV)/dev ## lint, types and the import direction
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

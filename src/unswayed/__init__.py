@@ -4,26 +4,50 @@
 as plain functions are in `unswayed.functional`.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
-from unswayed import functional
-from unswayed.build import evaluate, resume, train
-from unswayed.data import Dataset, Splits
-from unswayed.errors import InterruptedRunError, NonFiniteLossError, UsageError
-from unswayed.recipe import Recipe
-from unswayed.training.run import Run
+if TYPE_CHECKING:
+    from unswayed import functional as functional
+    from unswayed.build import evaluate as evaluate
+    from unswayed.build import resume as resume
+    from unswayed.build import train as train
+    from unswayed.data import Dataset as Dataset
+    from unswayed.data import Splits as Splits
+    from unswayed.errors import InterruptedRunError as InterruptedRunError
+    from unswayed.errors import NonFiniteLossError as NonFiniteLossError
+    from unswayed.errors import UsageError as UsageError
+    from unswayed.recipe import Recipe as Recipe
+    from unswayed.training.run import Run as Run
 
-__all__ = [
-    "Dataset",
-    "InterruptedRunError",
-    "NonFiniteLossError",
-    "Recipe",
-    "Run",
-    "Splits",
-    "UsageError",
-    "__version__",
-    "evaluate",
-    "functional",
-    "resume",
-    "train",
-]
+# What needs PyTorch is imported when it is first asked for: looking at data does not need it.
+_HOMES = {
+    "functional": "unswayed.functional",
+    "evaluate": "unswayed.build",
+    "resume": "unswayed.build",
+    "train": "unswayed.build",
+    "Dataset": "unswayed.data",
+    "Splits": "unswayed.data",
+    "InterruptedRunError": "unswayed.errors",
+    "NonFiniteLossError": "unswayed.errors",
+    "UsageError": "unswayed.errors",
+    "Recipe": "unswayed.recipe",
+    "Run": "unswayed.training.run",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    return home if name == "functional" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

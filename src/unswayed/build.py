@@ -156,13 +156,7 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
     splits: Splits = data if data is not None else recipe.build("data")
     clean, test = splits
     _check_fit(clean, test)
-    facts: dict[str, Any] = {
-        "num_classes": clean.num_classes,
-        "num_samples": len(clean),
-        "in_channels": clean.channels,
-        "image_size": clean.image_size,
-        "images": clean.images,
-    }
+    facts = facts_of(clean)
     noise: Noise = recipe.build("noise", facts)
     given = noise.corrupt(clean.given, clean.keys, settings.seed)
     noisy = clean if np.array_equal(given, clean.given) else clean.with_given(given)
@@ -180,6 +174,17 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
         recipe.build("views.weak", facts), recipe.build("views.strong", facts), settings.seed
     )
     return Trainer(learner, policy, noisy, test, settings, device), noise
+
+
+def facts_of(data: Dataset) -> dict[str, Any]:
+    """Return what constructors may ask for once the data are known."""
+    return {
+        "num_classes": data.num_classes,
+        "num_samples": len(data),
+        "in_channels": data.channels,
+        "image_size": data.image_size,
+        "images": data.images,
+    }
 
 
 def _check_fit(train: Dataset, test: Dataset | None) -> None:
@@ -296,6 +301,7 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
             "fingerprint": data.fingerprint(),
             "test_fingerprint": trainer.test and trainer.test.fingerprint(),
             "samples": len(data),
+            "skipped": len(data.skipped),
             "trained_on": len(trainer.rows),
             "held_out": len(trainer.holdout),
             "test": len(trainer.test) if trainer.test is not None else 0,

@@ -28,3 +28,7 @@ class InterruptedRunError(RuntimeError):
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+class DamagedFileError(ValueError):
+    """A file is missing or not what was written."""

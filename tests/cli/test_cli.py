@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import shutil
 
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image
 
 from unswayed import Run, __version__
-from unswayed.cli import main
+from unswayed.cli import VERBS, main
 
 
 @pytest.fixture(scope="module")
@@ -230,3 +231,13 @@ def test_damage_is_one_line_and_exit_1(trained, tmp_path, capsys):
     err = capsys.readouterr().err
     assert "summary.json is damaged" in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_is_listed_with_its_first_sentence_and_has_help(verb, capsys):
+    module = importlib.import_module(f"unswayed.cli.{verb}")
+    assert module.__doc__.splitlines()[0] == VERBS[verb]
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, "--help"])
+    assert stopped.value.code == 0
+    assert verb in capsys.readouterr().out

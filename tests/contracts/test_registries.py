@@ -12,7 +12,12 @@ EVERY = [
     for place, registry in REGISTRIES.items()
     for name in registry.names()
 ]
-REQUIRED = {"npz": {"path": "x.npz"}}
+REQUIRED = {
+    "npz": {"path": "x.npz"},
+    "file": {"path": "x.npz"},
+    "folder": {"path": "x"},
+    "manifest": {"path": "x.csv"},
+}
 
 
 @pytest.mark.parametrize("component", EVERY)

@@ -5,6 +5,7 @@ import os
 import pytest
 import torch
 
+from unswayed.errors import DamagedFileError
 from unswayed.training import files
 
 
@@ -23,7 +24,7 @@ def test_a_flipped_bit_is_noticed(tmp_path, where):
     content = bytearray(path.read_bytes())
     content[where] ^= 1
     path.write_bytes(content)
-    with pytest.raises(files.DamagedFileError, match=r"x\.safetensors is damaged"):
+    with pytest.raises(DamagedFileError, match=r"x\.safetensors is damaged"):
         files.read_tensors(path)
 
 
@@ -32,7 +33,7 @@ def test_a_truncated_file_is_noticed(tmp_path, length):
     path = tmp_path / "x.safetensors"
     files.write_tensors(path, {"a": torch.zeros(100)}, {})
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(files.DamagedFileError):
+    with pytest.raises(DamagedFileError):
         files.read_tensors(path)
 
 

@@ -11,6 +11,7 @@ import torch
 
 import unswayed
 from unswayed import InterruptedRunError, Recipe, Run, UsageError
+from unswayed.errors import DamagedFileError
 from unswayed.training import files
 from unswayed.types import Epoch, Step
 
@@ -273,10 +274,10 @@ def test_damage_in_a_finished_run_is_named(finished, tmp_path):
     path = tmp_path / "run"
     shutil.copytree(finished.path, path)
     (path / "config.json").write_text("{")
-    with pytest.raises(files.DamagedFileError, match=r"config\.json"):
+    with pytest.raises(DamagedFileError, match=r"config\.json"):
         Run(path).classifier()
     (path / "recipe.toml").write_text("[")
-    with pytest.raises(files.DamagedFileError, match=r"recipe\.toml"):
+    with pytest.raises(DamagedFileError, match=r"recipe\.toml"):
         _ = Run(path).recipe
 
 

@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
 from unswayed import __version__
-from unswayed.cli import compare, demo, evaluate, predict, resume, train
-from unswayed.cli import list as list_verb
-from unswayed.errors import InterruptedRunError, NonFiniteLossError, UsageError
-from unswayed.training.files import DamagedFileError
+from unswayed.errors import (
+    DamagedFileError,
+    InterruptedRunError,
+    NonFiniteLossError,
+    UsageError,
+)
 
-VERBS = (train, resume, evaluate, predict, compare, list_verb, demo)
+VERBS = {
+    "train": "Train a recipe.",
+    "resume": "Go on with an interrupted run.",
+    "evaluate": "Test the weights of a finished run again.",
+    "predict": "Classify image files with a finished run.",
+    "compare": "Put finished runs side by side.",
+    "data": "Look at data before training on them.",
+    "noise": "Make, look at and compare files of noisy labels.",
+    "list": "List what a recipe can name: components, their options, defaults and papers.",
+    "demo": "See the effect: cross entropy and CTRR on digits with wrong labels.",
+}
+"""Name and first sentence of each verb; its module is imported only when it is called for."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
+def parser(chosen: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of all verbs, with the arguments of the chosen one."""
     top = argparse.ArgumentParser(
         prog="unswayed", description="Train image classifiers that wrong labels do not sway."
     )
     top.add_argument("--version", action="version", version=f"unswayed {__version__}")
     verbs = top.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for module in VERBS:
-        name = module.__name__.rpartition(".")[2]
-        summary = (module.__doc__ or "").partition("\n")[0]
-        verb = verbs.add_parser(name, help=summary, description=module.__doc__)
-        verb.formatter_class = argparse.RawDescriptionHelpFormatter
-        module.add_arguments(verb)
-        verb.set_defaults(run_verb=module.run)
+    for name, summary in VERBS.items():
+        verb = verbs.add_parser(name, help=summary)
+        if name == chosen:
+            module = importlib.import_module(f"unswayed.cli.{name}")
+            verb.description = module.__doc__
+            verb.formatter_class = argparse.RawDescriptionHelpFormatter
+            module.add_arguments(verb)
+            verb.set_defaults(run_verb=module.run)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
-    args = parser().parse_args(argv)
+    words = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
+    args = parser(words[0] if words else None).parse_args(words)
     try:
         code: int = args.run_verb(args)
     except UsageError as error:

@@ -1,6 +1,7 @@
-"""See the effect: cross entropy and CTRR on digits with wrong labels, for the same epochs.
+"""See the effect: cross entropy and CTRR on digits with wrong labels.
 
-The runs are kept; called again, the demo shows them without training anew.
+Both are trained for the same epochs. The runs are kept; called again, the demo shows them without
+training anew.
 """
 
 from __future__ import annotations

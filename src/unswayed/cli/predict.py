@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         paths, images = [], []
         for path in args.images[start : start + BATCH]:
             try:
-                images.append(decode(path, config["channels"], size))
+                images.append(decode(path, config["channels"], size, config["resize"]))
                 paths.append(path)
             except UsageError as error:
                 failed += 1

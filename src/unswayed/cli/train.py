@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from unswayed.build import train
+from unswayed.cli.loading import data_progress
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
 from unswayed.recipe import Recipe
@@ -41,7 +42,8 @@ def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None)
             begun.append(run)
             watcher.console.print(introduction(run), highlight=False, soft_wrap=True, markup=False)
 
-        made = train(recipe, run=folder, watch=watcher, begin=begin)
+        with data_progress():
+            made = train(recipe, run=folder, watch=watcher, begin=begin)
     if not begun:
         print(f"{made.path} is finished already; nothing was trained", file=sys.stderr)
     return made

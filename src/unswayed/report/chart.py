@@ -8,7 +8,7 @@ from html import escape
 
 PALETTE = ("#c2410c", "#1d4ed8", "#047857", "#7e22ce", "#a16207", "#0e7490", "#be185d", "#4b5563")
 PANEL_WIDTH, PANEL_HEIGHT = 340, 240
-LEFT, TOP, GAP, BOTTOM, RIGHT = 48, 58, 56, 44, 14
+LEFT, TOP, GAP, BOTTOM, RIGHT = 48, 68, 56, 44, 14
 
 
 @dataclass(frozen=True)

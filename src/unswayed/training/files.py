@@ -15,12 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from unswayed.errors import DamagedFileError
+
 _UMASK = os.umask(0)
 os.umask(_UMASK)
-
-
-class DamagedFileError(ValueError):
-    """A file is missing or not what was written."""
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from unswayed.errors import DamagedFileError
 from unswayed.training import files
 from unswayed.training.run import Run
 from unswayed.training.summary import summarise
@@ -46,6 +47,7 @@ def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None
         "classes": list(train.classes),
         "channels": train.channels,
         "image_size": [height, width],
+        "resize": train.resize,
         "mean": net.mean.flatten().tolist(),
         "std": net.std.flatten().tolist(),
     }
@@ -66,7 +68,7 @@ def _keep_selected(run: Run, epoch: int) -> None:
     kept = run.path / "checkpoints" / f"selected-{epoch:04d}.safetensors"
     try:
         files.write_tensors(run.path / "selected.safetensors", *files.read_tensors(kept))
-    except (files.DamagedFileError, FileNotFoundError) as error:
+    except (DamagedFileError, FileNotFoundError) as error:
         warnings.warn(
             f"the selected weights are lost, their numbers are not: {error}", stacklevel=2
         )

@@ -2,6 +2,7 @@
 
 recipe.toml         every option, resolved
 provenance.json     version, commit, seed, data fingerprint, realised noise, hardware
+skipped.json        files of the data set that could not be read, and why, if there are any
 labels.npz          ids, given labels, true labels where known, held-out rows
 metrics.jsonl       one row per epoch
 records/            per-sample loss, margin, probability and prediction, one file per epoch
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unswayed.data import Dataset
-from unswayed.errors import UsageError
+from unswayed.errors import DamagedFileError, UsageError
 from unswayed.learners import Classifier
 from unswayed.models import MODELS
 from unswayed.training import files
@@ -78,6 +79,8 @@ class Run:
             with files.atomic(new / "labels.npz") as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
             files.write_json(new / "provenance.json", provenance)
+            if data.skipped:
+                files.write_json(new / "skipped.json", dict(data.skipped))
             files.write_text(new / "recipe.toml", recipe)
             new.replace(path)
             files.sync_folder(path.parent)
@@ -97,7 +100,7 @@ class Run:
         try:
             return tomllib.loads((self.path / "recipe.toml").read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise files.DamagedFileError(f"{self.path / 'recipe.toml'} is damaged") from error
+            raise DamagedFileError(f"{self.path / 'recipe.toml'} is damaged") from error
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -117,7 +120,7 @@ class Run:
         try:
             value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError, FileNotFoundError) as error:
-            raise files.DamagedFileError(f"{self.path / name} is damaged: {error}") from error
+            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
         return value
 
     @property
@@ -213,7 +216,7 @@ class Run:
         for path in reversed(self._kept("state")):
             try:
                 return *files.read_tensors(path), damaged
-            except files.DamagedFileError:
+            except DamagedFileError:
                 path.rename(path.with_suffix(".damaged"))
                 damaged.append(path.name)
         return {}, {}, damaged

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from unswayed.data import Dataset, Splits, stratified_split
+from unswayed.data.stores import Store
 from unswayed.errors import NonFiniteLossError, UsageError
 from unswayed.learners import Classifier, Learner
 from unswayed.randomness import permutation
@@ -107,9 +108,14 @@ class Trainer:
         keys = self.train.keys[self.rows]
         return self.rows[permutation(self.settings.seed, "order", keys, self.epoch)]
 
-    def _batch(self, rows: Rows) -> Batch:
+    def _prefetch(self, rows: Rows) -> None:
+        if isinstance(self.train.images, Store):
+            self.train.images.prefetch(torch.from_numpy(rows))
+
+    def _batch(self, rows: Rows, following: Rows) -> Batch:
         index = torch.from_numpy(rows)
         images = self.train.images[index].to(self.device)
+        self._prefetch(following)
         index = index.to(self.device)
         views = self.policy(
             images, self.train.keys[rows], self.epoch, strong=self.learner.strong_views
@@ -120,7 +126,7 @@ class Trainer:
     def _step(self, order: Rows) -> float:
         size, number = self.settings.batch_size, self.step_in_epoch
         rows = order[number * size : (number + 1) * size]
-        batch = self._batch(rows)
+        batch = self._batch(rows, order[(number + 1) * size : (number + 2) * size])
         self.learner.train()
         self.learner.before_step(batch.progress)
         with torch.autocast(

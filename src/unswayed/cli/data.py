@@ -1,0 +1,64 @@
+"""Look at data before training on them.
+
+`unswayed data inspect PATH` says what a folder or a table of images holds, what is wrong with it,
+and the command that trains on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from unswayed.cli.loading import data_progress
+from unswayed.data.inspect import Findings, inspect
+
+SHOWN = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    look = actions.add_parser("inspect", help="say what a folder or a table of images holds")
+    look.add_argument("path", metavar="PATH", help="a folder, or a .csv, .jsonl or .parquet file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Inspect, and print."""
+    with data_progress():
+        found = inspect(Path(args.path))
+    print("\n".join(lines(found)))
+    return 0
+
+
+def lines(found: Findings) -> list[str]:
+    """Return what was found, a line each."""
+    text = [f"{found.kind} {found.path}"]
+    for split, counts in found.counts.items():
+        total = sum(counts.values())
+        text.append(f"{split}: {total} images, {len(counts)} classes")
+        text += [f"  {name}: {count}" for name, count in _first(counts.most_common())]
+    text.append("formats: " + _counted(found.formats))
+    text.append("modes: " + _counted(found.modes))
+    text.append("sizes: " + _counted({f"{w}×{h}": n for (w, h), n in found.sizes.items()}))
+    text.append(f"unreadable: {len(found.unreadable)}")
+    text += [f"  {name}: {why}" for name, why in _first(found.unreadable.items())]
+    text.append(f"duplicates by content: {len(found.duplicates)} groups")
+    text += [f"  {' = '.join(ids[:5])}" for ids in _first(found.duplicates)]
+    if found.conflicts:
+        text.append(f"of these with different labels: {len(found.conflicts)} groups")
+        text += [f"  {' = '.join(ids[:5])}" for ids in _first(found.conflicts)]
+    text += [f"note: {remark}" for remark in found.remarks]
+    return [*text, f"train on it: {found.command}"]
+
+
+def _first(items: Iterable[Any]) -> list[Any]:
+    return list(items)[:SHOWN]
+
+
+def _counted(counts: Counter[str] | dict[str, int]) -> str:
+    ranked = Counter(counts).most_common()
+    rest = f", {len(ranked) - 5} more" if len(ranked) > 5 else ""
+    return ", ".join(f"{name} ({count})" for name, count in ranked[:5]) + rest or "–"

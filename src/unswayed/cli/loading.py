@@ -1,0 +1,37 @@
+"""How far the loading of data is."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from unswayed.data.progress import listening
+
+QUIET_SECONDS = 10.0
+
+
+@contextmanager
+def data_progress() -> Iterator[None]:
+    """Show how far the loading of data is, once it takes longer than a moment."""
+    terminal = sys.stderr.isatty()
+    began = time.monotonic()
+    told = began
+
+    def listener(what: str, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        pause = 0.2 if terminal else QUIET_SECONDS
+        if now - began < 2 or now - told < pause:
+            return
+        told = now
+        eta = f", ETA {(now - began) * (total - done) / done:.0f} s" if done else ""
+        text = f"{what}: {done}/{total}{eta}"
+        end = "\r" if terminal else "\n"
+        print(f"{text:78}" if terminal else text, end=end, file=sys.stderr, flush=True)
+
+    with listening(listener):
+        yield
+    if told != began and terminal:
+        print(" " * 78, end="\r", file=sys.stderr)
