@@ -29,7 +29,7 @@ from unswayed.errors import UsageError
 Cache = Literal["auto", "memory", "disk", "stream"]
 MEMORY_BYTES = 2**26
 CHUNK = 256
-TODO, GOOD, BAD = 0, 1, 2
+PENDING, GOOD, BAD = 0, 1, 2
 
 
 class Decoded(NamedTuple):
@@ -144,7 +144,7 @@ def _build(
     # A list of what is readable is worth keeping too, but is not the same as having the pixels.
     file = folder / ("status.u8" if shape else "checked.u8")
     status = _mapped(file, (len(paths),))
-    todo = np.flatnonzero(status == TODO)
+    todo = np.flatnonzero(status == PENDING)
     if len(todo) == 0:
         return np.array(status)
     pixels = _mapped(folder / "pixels.u8", shape) if shape else None
@@ -160,7 +160,7 @@ def _build(
                     pixels[row] = found.numpy()
             reasons.flush()
             status[chunk] = verdicts
-            tell("decoding images", int((status != TODO).sum()), len(paths))
+            tell("decoding images", int((status != PENDING).sum()), len(paths))
     for mapped in (pixels, status):
         if isinstance(mapped, np.memmap):
             mapped.flush()
