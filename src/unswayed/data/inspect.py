@@ -20,6 +20,9 @@ from unswayed.data.progress import tell
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
+BATCH = 500
+Header = tuple[str, str, tuple[int, int]]
+"""Format, mode and (width, height)."""
 
 
 @dataclass
@@ -85,25 +88,31 @@ def _listings(path: Path) -> tuple[str, dict[str, Listing]]:
 
 
 def _read_headers(listing: Listing, found: Findings) -> None:
-    def header(row: int) -> tuple[int, tuple[str, str, tuple[int, int]] | str]:
-        try:
-            with Image.open(listing.paths[row]) as image:
-                if image.width * image.height > MAX_PIXELS:
-                    return row, f"{image.width}×{image.height} pixels are too many"
-                return row, (image.format or "?", image.mode, image.size)
-        except Exception as error:  # Pillow raises many kinds
-            return row, str(error) or type(error).__name__
+    def headers(rows: range) -> list[Header | str]:
+        return [_header(listing.paths[row]) for row in rows]
 
+    # Many files to a task: a task for every file would take longer than looking at it.
+    tasks = [range(at, min(at + BATCH, len(listing))) for at in range(0, len(listing), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row, seen in pool.map(header, range(len(listing)), chunksize=64):
-            if isinstance(seen, str):
-                found.unreadable[listing.ids[row]] = seen
-            else:
-                found.formats[seen[0]] += 1
-                found.modes[seen[1]] += 1
-                found.sizes[seen[2]] += 1
-            if row % 1000 == 0:
-                tell("looking at images", row, len(listing))
+        for rows, answers in zip(tasks, pool.map(headers, tasks), strict=True):
+            tell("looking at images", rows.start, len(listing))
+            for row, seen in zip(rows, answers, strict=True):
+                if isinstance(seen, str):
+                    found.unreadable[listing.ids[row]] = seen
+                else:
+                    found.formats[seen[0]] += 1
+                    found.modes[seen[1]] += 1
+                    found.sizes[seen[2]] += 1
+
+
+def _header(path: Path) -> Header | str:
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return f"{image.width}×{image.height} pixels are too many"
+            return image.format or "?", image.mode, image.size
+    except Exception as error:  # Pillow raises many kinds
+        return str(error) or type(error).__name__
 
 
 def _find_duplicates(listing: Listing, found: Findings) -> None:

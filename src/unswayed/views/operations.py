@@ -58,7 +58,7 @@ def padded_crop(x: Tensor, padding: int, top: Tensor, left: Tensor, flip: Tensor
 
 def _blend(x: Tensor, other: Tensor | float, factor: Tensor) -> Tensor:
     f = factor.to(x.dtype)[:, None, None, None]
-    return (x * f + (1 - f) * other).clamp(0, 1)
+    return (x * f).add_((1 - f) * other).clamp_(0, 1)
 
 
 def grayscale(x: Tensor) -> Tensor:
@@ -90,22 +90,20 @@ def adjust_hue(x: Tensor, shift: Tensor) -> Tensor:
         return x
     r, g, b = x.unbind(1)  # (B, H, W)
     value = torch.maximum(torch.maximum(r, g), b)
-    lowest = torch.minimum(torch.minimum(r, g), b)
-    chroma = value - lowest
-    divisor = torch.where(chroma == 0, 1, chroma)
+    chroma = value - torch.minimum(torch.minimum(r, g), b)
+    per_chroma = torch.where(chroma == 0, 1, chroma).reciprocal_()
     sector = torch.where(
         value == r,
-        (g - b) / divisor,
-        torch.where(value == g, 2 + (b - r) / divisor, 4 + (r - g) / divisor),
+        (g - b).mul_(per_chroma),
+        torch.where(value == g, (b - r).mul_(per_chroma).add_(2), (r - g).mul_(per_chroma).add_(4)),
     )  # in sixths of a turn
-    turned = sector + 6 * shift.to(x.dtype)[:, None, None]
+    turned = sector.add_(6 * shift.to(x.dtype)[:, None, None])
     # Each channel is the value less a trapezoid of the chroma, shifted by a third of a turn.
-    channels = []
-    for start in (5, 3, 1):
-        k = start + turned
-        k = k - 6 * (k / 6).floor()  # the remainder, twenty times as fast as torch.remainder
-        channels.append(value - chroma * torch.minimum(k, 4 - k).clamp(0, 1))
-    return torch.stack(channels, dim=1)
+    start = torch.tensor([5.0, 3.0, 1.0], dtype=x.dtype, device=x.device)[:, None, None]
+    k = turned[:, None] + start  # (B, 3, H, W)
+    k.sub_((k / 6).floor_(), alpha=6)  # the remainder, much faster than torch.remainder
+    fall = torch.minimum(k, 4 - k).clamp_(0, 1).mul_(chroma[:, None])
+    return torch.sub(value[:, None], fall, out=fall)
 
 
 def gaussian_blur(x: Tensor, sigma: Tensor, kernel_size: int) -> Tensor:
