@@ -65,7 +65,7 @@ def train(
     if path is not None and (path / "recipe.toml").is_file():
         _check_same(recipe, path)
         if Run(path).finished:
-            _check_data(Run(path), *assemble(recipe, data)[0].splits)
+            _check_data(Run(path), *prepare(recipe, data)[0])
         return resume(path, data=data, watch=watch, begin=begin)
     if path is not None and _is_taken(path):
         raise UsageError(f"{path} is not empty and not a run folder; choose another")
@@ -153,19 +153,14 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
     settings = recipe.settings
     device = pick_device(settings.device)
     check_precision(settings.precision, device)
-    splits: Splits = data if data is not None else recipe.build("data")
-    clean, test = splits
-    _check_fit(clean, test)
-    facts = facts_of(clean)
-    noise: Noise = recipe.build("noise", facts)
-    given = noise.corrupt(clean.given, clean.keys, settings.seed)
-    noisy = clean if np.array_equal(given, clean.given) else clean.with_given(given)
+    (train, test), noise = prepare(recipe, data)
+    facts = facts_of(train)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         backbone = recipe.build("model", facts)
         facts |= {"backbone": backbone, "feature_dim": backbone.feature_dim}
         learner = Regularized(
-            Classifier(backbone, clean.num_classes, *clean.channel_statistics()),
+            Classifier(backbone, train.num_classes, *train.channel_statistics()),
             recipe.build("loss", facts),
             recipe.build("framework", facts),
             recipe.build("regularizer", facts),
@@ -173,7 +168,17 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
     policy = Policy(
         recipe.build("views.weak", facts), recipe.build("views.strong", facts), settings.seed
     )
-    return Trainer(learner, policy, noisy, test, settings, device), noise
+    return Trainer(learner, policy, train, test, settings, device), noise
+
+
+def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:
+    """Return the data as they are trained and tested on, and the noise that was put into them."""
+    clean, test = data if data is not None else recipe.build("data")
+    _check_fit(clean, test)
+    noise: Noise = recipe.build("noise", facts_of(clean))
+    given = noise.corrupt(clean.given, clean.keys, recipe.settings.seed)
+    noisy = clean if np.array_equal(given, clean.given) else clean.with_given(given)
+    return Splits(noisy, test), noise
 
 
 def facts_of(data: Dataset) -> dict[str, Any]:

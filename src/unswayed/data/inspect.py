@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from unswayed.data import tables
 from unswayed.data.listing import MAX_PIXELS, Listing, find_splits, list_classes, settle_size
 from unswayed.data.progress import tell
+from unswayed.data.tables import fill
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
@@ -70,9 +70,8 @@ def inspect(path: Path) -> Findings:
 def _listings(path: Path) -> tuple[str, dict[str, Listing]]:
     if path.is_file():
         parts = {"train": Listing(), "test": Listing()}
-        for number, row in enumerate(tables.rows(path), start=1):
-            where = f"{path}, row {number}"
-            tables.append(parts[tables.split_of(row, where)], row, path.parent, where)
+        for _ in fill(parts, path, path.parent):
+            pass
         found = "manifest", {name: part for name, part in parts.items() if part}
     elif path.is_dir():
         train, test = find_splits(path)

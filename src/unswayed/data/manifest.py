@@ -12,7 +12,7 @@ from unswayed.data.cache import Cache
 from unswayed.data.decode import Resize
 from unswayed.data.listing import Listing, class_names, settle_size
 from unswayed.data.reading import Mode, Reading, read
-from unswayed.data.tables import append, rows, split_of
+from unswayed.data.tables import fill
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 from unswayed.types import AbsolutePath, Fraction
@@ -48,13 +48,10 @@ def manifest(
     top = Path(root) if root else file.parent
     parts = {"train": Listing(), "test": Listing()}
     seen: set[str] = set()
-    for number, row in enumerate(rows(file), start=1):
-        where = f"{file}, row {number}"
-        part = parts[split_of(row, where)]
-        append(part, row, top, where)
-        if part.ids[-1] in seen:
-            raise UsageError(f"{where}: the id {part.ids[-1]!r} stands there twice")
-        seen.add(part.ids[-1])
+    for where, name in fill(parts, file, top):
+        if name in seen:
+            raise UsageError(f"{where}: the id {name!r} stands there twice")
+        seen.add(name)
     train, test = parts["train"], parts["test"]
     if not train:
         raise UsageError(f"{file} has no rows for training")

@@ -80,6 +80,15 @@ def _check_columns(names: Any, where: object) -> None:
         raise UsageError(f"{where} has no column 'label'; it has: {', '.join(map(str, names))}")
 
 
+def fill(parts: Mapping[str, Listing], file: Path, top: Path) -> Iterator[tuple[str, str]]:
+    """Put the rows of a table into the listings "train" and "test"; yield where and which id."""
+    for number, row in enumerate(rows(file), start=1):
+        where = f"{file}, row {number}"
+        part = parts[split_of(row, where)]
+        append(part, row, top, where)
+        yield where, part.ids[-1]
+
+
 def split_of(row: Row, where: str) -> str:
     """Return train or test."""
     name = str(row.get("split") or "").strip().lower()
