@@ -33,6 +33,14 @@ FACTS = frozenset(
         "images",
         "feature_dim",
         "backbone",
+        "classifier",
+        "new_classifier",
+        "loss",
+        "framework",
+        "regularizer",
+        "known_rate",
+        "known_matrix",
+        "run_seed",
     }
 )
 """Known only once the data and the model are: handed to constructors that name them, never set by
@@ -92,6 +100,11 @@ class Component(Generic[T]):
             for name, p in parameters.items()
             if name not in FACTS and p.kind not in open_ended
         }
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """Facts that the signature asks for."""
+        return FACTS & inspect.signature(self.make).parameters.keys()
 
     @cached_property
     def help(self) -> Mapping[str, str]:

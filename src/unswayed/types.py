@@ -6,14 +6,14 @@ feature, D embedding, N samples of a data set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator
-from torch import Tensor
+from torch import Tensor, nn
 
 Fraction = Annotated[float, Ge(0), Le(1)]
 BelowOne = Annotated[float, Ge(0), Lt(1)]
@@ -21,15 +21,17 @@ PositiveFraction = Annotated[float, Gt(0), Le(1)]
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Count = Annotated[int, Ge(1)]
+Whole = Annotated[int, Ge(0)]
 AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
 """A path that a run remembers as absolute, so that it can be resumed from anywhere."""
 
 
 class Views(NamedTuple):
-    """One weak view and, where the learner asks for them, two strong ones; floats in [0, 1]."""
+    """One weak view and, where the learner asks for them, others; floats in [0, 1]."""
 
     weak: Tensor  # (B, C, H, W)
     strong: tuple[Tensor, ...]  # () or two of (B, C, H, W)
+    again: tuple[Tensor, ...] = ()  # () or a second weak view
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,24 @@ class Batch:
     index: Tensor  # (B,) rows of the data set, so that a loss may keep a memory by sample
     epoch: int
     progress: float  # share of the training that is done, in [0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What can be known of the whole training set between two epochs. No true label is in it."""
+
+    epoch: int  # that is about to begin, from 0
+    epochs: int
+    given: Tensor  # (N,) given labels
+    rows: Tensor  # rows that are trained on
+    holdout: Tensor  # rows that are not
+    network: nn.Module  # what is evaluated: the learner's classifier, or the average of its weights
+    look: Callable[[nn.Module, Tensor], Tensor]
+    """Probabilities (n, K) that a network gives to these rows, not augmented."""
+
+    def first_epoch(self, share: float) -> int:
+        """Return the epoch, from 0, with which this share of the training is done."""
+        return round(share * self.epochs)
 
 
 class Pairs(NamedTuple):

@@ -11,10 +11,20 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from unswayed.registry import Registry
+from unswayed.types import Overview
 
 
 class Loss(nn.Module, ABC):
-    """A label loss."""
+    """A label loss. What it remembers is a buffer, and changes in training mode only."""
+
+    restart: float = 0.0
+    """Share of the training after which it begins anew: fresh momentum, a new learning-rate
+    schedule. 0 is never."""
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether it remembers samples, so that it can only be asked about their own labels."""
+        return False
 
     @abstractmethod
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
@@ -25,6 +35,9 @@ class Loss(nn.Module, ABC):
             labels: (B,) given labels.
             index: (B,) rows of the data set, for losses with a memory.
         """
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Called before every epoch, for losses that look at the whole training set."""
 
 
 LOSSES: Registry[Loss] = Registry("loss", __name__)

@@ -1,0 +1,170 @@
+"""What loss corrections share: the matrix T, given or estimated. Patrini et al., CVPR 2017.
+
+T[i, j] is the probability that a sample of class i is given label j. Estimating it takes a first
+part of the training, with cross entropy. Its best network on the noisy hold-out tells, for each
+class, which sample belongs to it most surely, an anchor; what it predicts there is a row of T.
+Training then begins anew from that network with the corrected loss.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from annotated_types import Ge, Gt, Le, Lt
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from unswayed.errors import UsageError
+from unswayed.losses import Loss
+from unswayed.losses.best import Best
+from unswayed.types import Fraction, Overview
+
+Matrix = NDArray[np.float64]
+MatrixOption = Literal["estimate", "known"] | list[list[float]]
+TOLERANCE = 1e-6
+"""By how much a row may miss one, so that a matrix printed with six digits is accepted."""
+
+
+class Corrected(Loss):
+    """Cross entropy as long as T is to be estimated, then a loss that T corrects."""
+
+    matrix: Tensor  # (K, K) T
+    estimated: Tensor
+
+    def __init__(
+        self,
+        num_classes: int,
+        classifier: nn.Module | None = None,
+        known_matrix: ArrayLike | None = None,
+        matrix: MatrixOption = "estimate",
+        warmup: Annotated[float, Gt(0), Lt(1)] = 0.5,
+        percentile: Annotated[float, Ge(0), Le(100)] = 97.0,
+        identity: Fraction = 0.0,
+    ) -> None:
+        """Take T if it is there, and a copy of the network otherwise.
+
+        Args:
+            num_classes: K.
+            classifier: the network that is trained; needed where T is estimated.
+            known_matrix: the realised T, where true labels are known.
+            matrix: T: "estimate" it, take the "known" one from the true labels, or its rows.
+            warmup: share of the training that goes into the estimate; then it begins anew.
+            percentile: predictions at or above this percentile of their class are outliers and no
+                anchors; 0 keeps all, as was done for CIFAR-100.
+            identity: α, T is replaced by (1 - α) T + α I.
+        """
+        super().__init__()
+        self.warmup, self.percentile, self.identity = warmup, percentile, identity
+        self.best: Best | None = None
+        self.register_buffer("matrix", torch.eye(num_classes))
+        self.register_buffer("estimated", torch.tensor(False))
+        if matrix == "estimate":
+            if classifier is None:
+                raise UsageError("to estimate its matrix, this loss needs the classifier")
+            self.best = Best(classifier)
+            self.trained = (classifier,)  # in a tuple, so that it is no part of this module
+            self.restart = warmup
+        else:
+            self.use(mixed(given_matrix(matrix, known_matrix, num_classes), identity))
+
+    @abstractmethod
+    def corrected(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the corrected loss, (B,)."""
+
+    def use(self, matrix: Matrix) -> None:
+        """Correct with this T."""
+        self.matrix.copy_(torch.from_numpy(matrix))
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Keep track of the best network; after the warm-up, estimate T and go back to it."""
+        if self.best is None or self.estimated:
+            return
+        self.best.offer(overview.network, _fit(overview))
+        if overview.epoch < max(1, overview.first_epoch(self.warmup)):
+            return
+        p = overview.look(self.best.network, overview.rows).cpu().double().numpy()
+        self.use(mixed(estimated_matrix(p, self.percentile), self.identity))
+        # What is evaluated may be an average of the weights that are trained: both go back.
+        self.best.restore(*self.trained, overview.network)
+        self.estimated.fill_(True)
+
+    def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
+        """Return (B,)."""
+        if self.best is None or self.estimated:
+            return self.corrected(logits, labels)
+        return F.cross_entropy(logits, labels, reduction="none")
+
+
+def _fit(overview: Overview) -> Tensor | None:
+    """Return minus the cross entropy on the noisy hold-out, if there is one."""
+    if not len(overview.holdout):
+        return None
+    p = overview.look(overview.network, overview.holdout)  # (n, K)
+    p_y = p.gather(1, overview.given[overview.holdout][:, None])
+    return p_y.clamp_min(1e-12).log().mean()
+
+
+def estimated_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
+    """Return T, (K, K), whose row i is what is predicted at the anchor of class i.
+
+    The anchor is the sample with the largest p_i that is no outlier. Where no positive p_i is
+    left without the outliers, because all are equal, it is the largest of all.
+
+    Args:
+        p: (N, K) predicted probabilities of the training samples.
+        percentile: p_i at or above this percentile of column i are outliers; 0 drops none.
+    """
+    anchors = []
+    for column in p.T:
+        kept = column
+        if percentile > 0:
+            limit = np.percentile(column, percentile, method="higher")
+            kept = np.where(column < limit, column, 0.0)
+        anchors.append(int((kept if kept.any() else column).argmax()))
+    rows = p[anchors]
+    normalised: Matrix = rows / rows.sum(axis=1, keepdims=True)
+    return normalised
+
+
+def mixed(matrix: Matrix, identity: float) -> Matrix:
+    """Return (1 - α) T + α I."""
+    return (1 - identity) * matrix + identity * np.eye(len(matrix))
+
+
+def given_matrix(option: MatrixOption, known_matrix: ArrayLike | None, num_classes: int) -> Matrix:
+    """Return the T that a recipe gives or the data know, checked."""
+    if option != "known":
+        return checked(option, num_classes)
+    if known_matrix is None:
+        raise UsageError(
+            "loss.matrix is 'known', but the true labels are not; give the rows of the matrix, or "
+            "use loss.matrix=estimate"
+        )
+    matrix = np.array(known_matrix, dtype=np.float64)
+    absent = ~matrix.any(axis=1)  # classes without a sample, of which nothing was measured
+    matrix[absent] = np.eye(len(matrix))[absent]
+    return checked(matrix, num_classes)
+
+
+def checked(rows: ArrayLike, num_classes: int) -> Matrix:
+    """Return a row-stochastic (K, K) matrix, or say what is wrong with it."""
+    try:
+        matrix = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError("loss.matrix: the rows are not equally long lists of numbers") from error
+    if matrix.shape != (num_classes, num_classes):
+        raise UsageError(
+            f"loss.matrix must be {num_classes} × {num_classes}, one row and one column for each "
+            f"class; its shape is {matrix.shape}"
+        )
+    for number, row in enumerate(matrix):
+        if not np.isfinite(row).all() or row.min() < 0:
+            raise UsageError(f"loss.matrix: row {number} holds a value that is no probability")
+        if abs(row.sum() - 1) > TOLERANCE:
+            raise UsageError(f"loss.matrix: row {number} sums to {row.sum():.6g}, not 1")
+    stochastic: Matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    return stochastic
