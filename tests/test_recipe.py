@@ -109,7 +109,10 @@ def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
         (("digits", "data.name=npz"), "needs the option 'path'"),
         (("safe",), "names no data"),
         (("digits", "loss.qq=0.5", "loss.name=gce"), "no option 'qq'"),
-        (("digits", "train.nesterov=true", "train.momentum=0"), "needs a train.momentum"),
+        (
+            ("digits", "train.nesterov=true", "train.momentum=0"),
+            "nesterov needs train.optimizer=sgd and a momentum",
+        ),
         (("digits", "train.warmup_epochs=60"), "fewer than train.epochs"),
         (("digits", "train.threads=99999999"), "less than or equal"),
         (("digits", "regularizer.weight=-1"), "at least 0"),
@@ -240,3 +243,49 @@ PRESETS = {
 def test_a_preset_is_what_its_publication_says(name):
     options = _flat(Recipe.load(name, "data.name=digits").sections)
     assert {key: options[key] for key in PRESETS[name]} == PRESETS[name]
+
+
+def test_a_method_is_one_word_and_keeps_what_the_recipe_says_of_its_parts():
+    ctrr = Recipe.load("digits", "method=ctrr").sections
+    assert ctrr == Recipe.load("digits").sections
+    byol = Recipe.load("digits", "method=ctrr-byol").sections
+    assert byol["framework"]["name"] == "byol"
+    assert byol["framework"]["projector_widths"] == [256, 256]
+    assert byol["regularizer"]["weight"] == 10.0
+    gce = Recipe.load("digits", "loss.q=0.4", "method=gce").sections
+    assert gce["loss"] == {"name": "gce", "q": 0.4, "min_probability": 1e-4}
+    assert gce["framework"] == gce["regularizer"] == {"name": "none"}
+
+
+def test_a_preset_sets_what_the_literature_tuned():
+    found = Recipe.load("digits", "method=elr/cifar100").sections["loss"]
+    assert (found["beta"], found["weight"]) == (0.9, 7.0)
+
+
+def test_a_file_may_name_a_method_and_say_more(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "digits"\nmethod = "coteaching"\n[learner]\ngradual = 3\n')
+    recipe = Recipe.load(file)
+    assert recipe.sections["learner"]["name"] == "coteaching"
+    assert recipe.sections["learner"]["gradual"] == 3
+    file.write_text('method = "gce"\n[data]\nname = "digits"\n')
+    assert Recipe.load(file).sections["loss"]["name"] == "gce"
+    again = tmp_path / "again.toml"
+    again.write_text(recipe.to_toml())
+    assert Recipe.load(again).sections == recipe.sections
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("method=cotteaching",), "did you mean 'coteaching'"),
+        (("method=elr/cifar1000",), "did you mean 'cifar100'"),
+        (("method=coteaching", "learner.noise_rate=1.5"), "noise_rate"),
+        (("method=limit", "loss.name=gce"), "loss of its own"),
+        (("method=gce", "loss.q=1.5"), "'q'"),
+        (("method=ctrr", "regularizer.tau=7"), "tau"),
+    ],
+)
+def test_a_mistake_in_a_method_is_named(words, message):
+    with pytest.raises(UsageError, match=message):
+        Recipe.load("digits", *words)

@@ -19,7 +19,6 @@ import unswayed
 from unswayed.data import Dataset, Splits
 from unswayed.errors import UsageError
 from unswayed.learners import Classifier
-from unswayed.learners.regularized import Regularized
 from unswayed.noise import Noise, realised
 from unswayed.randomness import torch_seed
 from unswayed.recipe import Recipe
@@ -159,12 +158,17 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
         backbone = recipe.build("model", facts)
         facts |= {"backbone": backbone, "feature_dim": backbone.feature_dim}
-        learner = Regularized(
-            Classifier(backbone, train.num_classes, *train.channel_statistics()),
-            recipe.build("loss", facts),
-            recipe.build("framework", facts),
-            recipe.build("regularizer", facts),
-        )
+        statistics = train.channel_statistics()
+
+        def new_classifier() -> Classifier:
+            return Classifier(recipe.build("model", facts), train.num_classes, *statistics)
+
+        classifier = Classifier(backbone, train.num_classes, *statistics)
+        facts |= {"classifier": classifier, "new_classifier": new_classifier}
+        facts |= {"run_seed": settings.seed, **_known_noise(train)}
+        for part in ("loss", "framework", "regularizer"):
+            facts[part] = recipe.build(part, facts)
+        learner = recipe.build("learner", facts)
     policy = Policy(
         recipe.build("views.weak", facts), recipe.build("views.strong", facts), settings.seed
     )
@@ -190,6 +194,14 @@ def facts_of(data: Dataset) -> dict[str, Any]:
         "image_size": data.image_size,
         "images": data.images,
     }
+
+
+def _known_noise(data: Dataset) -> dict[str, Any]:
+    """Return the realised rate and matrix of wrong labels, None where true labels are unknown."""
+    if data.true is None:
+        return {"known_rate": None, "known_matrix": None}
+    rate, matrix = realised(data.true, data.given, data.num_classes)
+    return {"known_rate": rate, "known_matrix": matrix}
 
 
 def _check_fit(train: Dataset, test: Dataset | None) -> None:

@@ -1,8 +1,9 @@
-"""A recipe: eight sections, each a component's name and its constructor's keywords.
+"""A recipe: nine sections, each a component's name and its constructor's keywords.
 
-Recipes are TOML files. `extends` names another recipe whose values hold where this one is silent.
-Overrides such as `noise.rate=0.4` come last. Everything is checked when a recipe is loaded:
-nothing is built, and nothing written, from one that is wrong.
+Recipes are TOML files. `extends` names another recipe whose values hold where this one is silent;
+`method` names a method, which sets learner, loss, framework and regularizer. Overrides such as
+`noise.rate=0.4` come last. Everything is checked when a recipe is loaded: nothing is built, and
+nothing written, from one that is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 from unswayed.data import DATASETS
 from unswayed.errors import UsageError
 from unswayed.frameworks import FRAMEWORKS
+from unswayed.learners import LEARNERS
 from unswayed.losses import LOSSES
+from unswayed.methods import load as load_method
 from unswayed.models import MODELS
 from unswayed.noise import NOISES
 from unswayed.registry import Component, Registry, did_you_mean
@@ -35,17 +38,29 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
     "views.weak": VIEWS,
     "views.strong": VIEWS,
     "model": MODELS,
+    "learner": LEARNERS,
     "loss": LOSSES,
     "framework": FRAMEWORKS,
     "regularizer": REGULARIZERS,
 }
 TRAIN = Component("section", "train", Settings, "")
-SECTIONS = ("data", "noise", "views", "model", "loss", "framework", "regularizer", "train")
+SECTIONS = (
+    "data",
+    "noise",
+    "views",
+    "model",
+    "learner",
+    "loss",
+    "framework",
+    "regularizer",
+    "train",
+)
 DEFAULT_NAMES = {
     "noise": "none",
     "views.weak": "weak",
     "views.strong": "strong",
     "model": "small",
+    "learner": "regularized",
     "loss": "ce",
     "framework": "simsiam",
     "regularizer": "ctrr",
@@ -71,7 +86,10 @@ class Recipe:
     def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
         """Make a recipe of nested tables, as a TOML file would hold them."""
         raw = _extended(raw, name, Path())
-        for key, value in _names_first([_parse(word) for word in overrides]):
+        values = [_parse(word) for word in overrides]
+        for _, method in [pair for pair in values if pair[0] == "method"]:
+            _use_method(raw, method)
+        for key, value in _names_first([pair for pair in values if pair[0] != "method"]):
             _set(raw, key, value)
         about = raw.pop("description", "")
         for section in raw:
@@ -124,7 +142,8 @@ def shipped() -> dict[str, str]:
     for file in resources.files("unswayed.recipes").iterdir():
         if file.name.endswith(".toml"):
             text = tomllib.loads(file.read_text(encoding="utf-8"))
-            found[file.name.removesuffix(".toml")] = text.get("description", "")
+            if "methods" not in text:  # a grid of `unswayed bench` has them
+                found[file.name.removesuffix(".toml")] = text.get("description", "")
     return dict(sorted(found.items()))
 
 
@@ -152,9 +171,20 @@ def _extended(
 ) -> Options:
     """Return the recipe laid over the one it extends; a file is looked for in `folder`."""
     own = copy.deepcopy(dict(raw))
-    base = own.pop("extends", None)
-    if base is None:
+    base, method = own.pop("extends", None), own.pop("method", None)
+    if base is None and method is None:
         return own
+    below = _base(base, name, folder, seen)
+    if method is not None:
+        _use_method(below, method)
+    _lay_over(below, own)
+    return below
+
+
+def _base(base: Any, name: str, folder: Path, seen: tuple[str, ...]) -> Options:
+    """Return the recipe that another one extends."""
+    if base is None:
+        return {}
     if not isinstance(base, str):
         raise UsageError(f"the recipe {name!r} extends {base!r}, which is no name")
     if base.endswith(".toml"):
@@ -163,6 +193,16 @@ def _extended(
         raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
     below = _extended(_read(base)[1], base, Path(base).parent, (*seen, base))
     below.pop("description", None)
+    return below
+
+
+def _use_method(raw: Options, method: Any) -> None:
+    """Set what a method such as `elr` or `elr/cifar100` consists of."""
+    for key, value in _names_first(list(load_method(str(method)).items())):
+        _set(raw, key, value)
+
+
+def _lay_over(below: Options, own: Options) -> None:
     values: list[tuple[str, Any]] = []
     for section, table in own.items():
         if section == "description":
@@ -177,7 +217,6 @@ def _extended(
             values += [(f"{place}.{key}", v) for key, v in _is_table(place, options).items()]
     for key, value in _names_first(values):
         _set(below, key, value)
-    return below
 
 
 def _names_first(values: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -189,6 +228,8 @@ def _parse(word: str) -> tuple[str, Any]:
     key, equals, text = word.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not an override; write section.key=value")
+    if key == "method":
+        return key, text.strip("\"'")
     parts = key.split(".")
     if parts[0] not in SECTIONS:
         raise UsageError(f"{key!r}: no section {parts[0]!r}; {did_you_mean(parts[0], SECTIONS)}")
@@ -260,7 +301,14 @@ def _resolve(raw: Options) -> dict[str, Options]:
             resolved.setdefault(section, {})[view] = table
         else:
             resolved[section] = table
-    if "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
+    learner = LEARNERS[resolved["learner"]["name"]]
+    if "loss" not in learner.facts and resolved["loss"]["name"] != DEFAULT_NAMES["loss"]:
+        raise UsageError(
+            f"the learner {learner.name!r} has a loss of its own; leave out "
+            f"loss.name={resolved['loss']['name']}"
+        )
+    without = "framework" not in learner.facts
+    if without or "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
         resolved["framework"] = resolved["regularizer"] = {"name": "none"}
     resolved["train"] = TRAIN.resolve(_table(raw, "train"))
     TRAIN.build(resolved["train"])  # options that contradict each other are noticed now

@@ -53,3 +53,14 @@ def test_seed_epoch_sample_and_view_all_matter(name, images):
         Policy(view, view, seed=0)(images, KEYS[::-1], 0, strong=True).strong[0],
     ]
     assert all(not torch.equal(one.strong[0], other) for other in others)
+
+
+def test_a_second_weak_view_is_another_one_and_changes_no_other(images):
+    policy = Policy(VIEWS.build("weak"), VIEWS.build("strong"), seed=0)
+    views = policy(images, KEYS, 0, strong=True, again=True)
+    alone = policy(images, KEYS, 0, again=True)
+    assert torch.equal(views.weak, policy(images, KEYS, 0).weak)
+    assert len(views.strong) == 2
+    assert alone.strong == ()
+    assert torch.equal(views.again[0], alone.again[0])
+    assert not torch.equal(views.again[0], views.weak)

@@ -43,12 +43,32 @@ def test_killed_again_and_again_the_result_is_the_same_to_the_bit(
     undisturbed, tmp_path, kind, numbers, at_least
 ):
     path = tmp_path / "run"
+    assert killed(path, kind, numbers, WORDS) >= at_least
+    check_same(undisturbed.path, path)
+    assert not list(path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("method", ["elr", "coteaching", "dividemix", "sln-mo-lc"])
+def test_what_a_method_remembers_survives_too(tmp_path, method):
+    small = [word for word in TINY if not word.startswith("framework.")]
+    words = (*small, f"method={method}", "train.epochs=3", "train.checkpoint_minutes=0")
+    words += ("learner.warmup=0.4", "learner.history=2") if method == "dividemix" else ()
+    words += ("learner.correction.start=0.4",) if method == "sln-mo-lc" else ()
+    whole = unswayed.train("digits", *words, run=tmp_path / "whole")
+    assert killed(tmp_path / "run", "fsync", (5, 9, 14, 19), words) >= 3
+    check_same(whole.path, tmp_path / "run")
+
+
+def killed(path, kind, numbers, words):
+    """Train with children that are killed, and return how many were."""
     script = Path(__file__).parent / "mortal.py"
-    command = [sys.executable, script, path, kind, *map(str, numbers), "--", *WORDS]
+    command = [sys.executable, script, path, kind, *map(str, numbers), "--", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= at_least
-    expected, found = results(undisturbed.path), results(path)
+    return int(done.stdout)
+
+
+def check_same(whole, path):
+    expected, found = results(whole), results(path)
     assert expected.keys() == found.keys()
     assert all(torch.equal(expected[key], found[key]) for key in expected)
-    assert not list(path.rglob("*.tmp"))

@@ -18,11 +18,13 @@ from unswayed.types import Batch, Views
 def make(framework="simsiam", regularizer="ctrr", loss="ce", framework_options=None, **options):
     torch.manual_seed(0)
     backbone = MODELS.build("small", {"in_channels": 1}, width=4)
-    facts = {"backbone": backbone, "feature_dim": backbone.feature_dim}
+    classifier = Classifier(backbone, 3, [0.4], [0.2])
+    facts = {"backbone": backbone, "feature_dim": backbone.feature_dim, "classifier": classifier}
+    facts |= {"num_classes": 3, "num_samples": 10, "run_seed": 0, "known_matrix": None}
     widths = {"projector_widths": (16, 12)} if framework != "none" else {}
     return Regularized(
-        Classifier(backbone, 3, [0.4], [0.2]),
-        LOSSES.build(loss),
+        classifier,
+        LOSSES[loss].build({}, facts),
         FRAMEWORKS[framework].build({**widths, **(framework_options or {})}, facts),
         REGULARIZERS.build(regularizer, **options),
     ).double()

@@ -152,8 +152,8 @@ def test_the_gradient_is_right_numerically():
 
 
 def test_tau_may_be_a_schedule():
-    regularizer = REGULARIZERS.build("ctrr", tau={"name": "ramp", "start": 1.1, "end": 0.4})
-    assert regularizer.tau == Ramp(1.1, 0.4)
+    regularizer = REGULARIZERS.build("ctrr", tau={"name": "ramp", "start": 1.0, "end": 0.4})
+    assert regularizer.tau == Ramp(1.0, 0.4)
     labels = torch.zeros(4, dtype=torch.long)
     assert torch.equal(regularizer.pair_weights(P, labels, 0.0), torch.eye(4, dtype=DOUBLE))
     assert (regularizer.pair_weights(P, labels, 1.0) > 0).sum() == 8

@@ -59,3 +59,20 @@ def test_a_step_is_the_textbooks_sgd(generator):
         v = 0.9 * v + (x.sum(0, keepdim=True) + 0.01 * w)
         w = w - 0.1 * v
         assert torch.allclose(net.weight, w)
+
+
+def test_steps_drop_the_rate_at_shares_of_the_training():
+    settings = Settings(epochs=120, lr=1.0, schedule="steps", milestones=(1 / 3, 2 / 3), gamma=0.1)
+    rates = [learning_rate(settings, epoch, 0, 1) for epoch in (0, 39, 40, 79, 80, 119)]
+    assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
+
+
+def test_a_schedule_can_be_shorter_than_the_training():
+    settings = Settings(epochs=10, lr=1.0)
+    assert learning_rate(settings, 2, 0, 1, epochs=4) == pytest.approx(0.5)
+
+
+def test_adam_takes_the_momentum_as_its_first_decay_rate():
+    optimizer = make_optimizer(nn.Linear(2, 2), Settings(optimizer="adam", momentum=0.8))
+    assert isinstance(optimizer, torch.optim.Adam)
+    assert optimizer.param_groups[0]["betas"] == (0.8, 0.999)

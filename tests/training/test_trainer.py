@@ -9,6 +9,7 @@ import torch
 
 from unswayed import Dataset, NonFiniteLossError, Recipe, Splits, UsageError
 from unswayed.build import assemble
+from unswayed.training.evaluate import probabilities
 from unswayed.types import Epoch, Step
 
 TRACED = ("train.epochs=3", "views.weak.name=weak", "train.lr=0.005", "regularizer.tau=0.15")
@@ -226,3 +227,52 @@ def test_weights_that_are_not_finite_are_never_saved(tiny):
         trainer.learner.classifier.head.weight[0, 0] = torch.inf
     with pytest.raises(NonFiniteLossError, match="network"):
         trainer.state()
+
+
+def test_between_epochs_the_learner_sees_the_training_set_and_no_true_label(tiny):
+    trainer, _ = assemble(tiny)
+    seen = []
+    trainer.learner.before_epoch = seen.append
+    list(trainer.events())
+    assert [each.epoch for each in seen] == [0, 1]
+    assert seen[0].epochs == 2
+    assert np.array_equal(seen[0].given.numpy(), trainer.train.given)
+    assert np.array_equal(seen[0].rows.numpy(), trainer.rows)
+    assert np.array_equal(seen[0].holdout.numpy(), trainer.holdout)
+    assert seen[1].network is trainer.classifier
+    p = seen[1].look(trainer.classifier, seen[1].holdout)
+    assert torch.equal(p, probabilities(trainer.classifier, trainer.train, trainer.holdout))
+    assert not any("true" in name for name in seen[0].__slots__)
+
+
+def test_a_restart_clears_the_momentum_and_begins_the_schedule_anew(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "method=ce", "train.epochs=4")
+    trainer, _ = assemble(recipe)
+    trainer.learner.restart = 0.5
+    rates, momenta = [], []
+    plain = trainer.learner.before_epoch
+
+    def look(overview):
+        momenta.append(len(trainer.optimizer.state))
+        plain(overview)
+
+    trainer.learner.before_epoch = look
+    for event in trainer.events():
+        if isinstance(event, Step) and event.step == 1:
+            rates.append(trainer.optimizer.param_groups[0]["lr"])
+    assert rates[2] == rates[0] == pytest.approx(0.02)
+    assert rates[3] == rates[1] == pytest.approx(0.01)
+    assert momenta[0] == momenta[2] == 0
+    assert momenta[1] > 0
+    assert momenta[3] > 0
+
+
+def test_forward_correction_goes_back_to_its_best_network_and_trains_on(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "method=forward", "train.epochs=4")
+    trainer, _ = assemble(recipe)
+    for event in trainer.epochs():
+        estimated = bool(trainer.learner.loss.estimated)
+        assert estimated == (event.epoch >= 2)
+    matrix = trainer.learner.loss.matrix
+    assert torch.allclose(matrix.sum(1), torch.ones(10))
+    assert not torch.equal(matrix, torch.eye(10))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 from torch import nn
 
-from unswayed.learners.classifier import Classifier
-from unswayed.types import Batch, Terms
+from unswayed.learners.classifier import Classifier, Ensemble, Network
+from unswayed.registry import Registry
+from unswayed.types import Batch, Overview, Terms
 
-__all__ = ["Classifier", "Learner"]
+__all__ = ["LEARNERS", "Classifier", "Ensemble", "Learner", "Network", "register"]
 
 
 class Learner(nn.Module, ABC):
@@ -19,9 +21,12 @@ class Learner(nn.Module, ABC):
     training. Anything that must survive an interruption is a parameter or a buffer.
     """
 
-    classifier: Classifier
-    strong_views: bool
-    """Whether a batch must carry two strong views."""
+    classifier: Network
+    views: Literal["weak", "strong", "two weak"] = "weak"
+    """What a batch carries: a weak view, with two strong ones, or with another weak one."""
+
+    restart: float = 0.0
+    """Share of the training after which it begins anew; 0 is never. See `Loss.restart`."""
 
     @abstractmethod
     def forward(self, batch: Batch) -> Terms:
@@ -29,3 +34,10 @@ class Learner(nn.Module, ABC):
 
     def before_step(self, progress: float) -> None:
         """Called once a training step, before the forward."""
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Called before every epoch, for learners that look at the whole training set."""
+
+
+LEARNERS: Registry[Learner] = Registry("learner", __name__)
+register = LEARNERS.register

@@ -1,4 +1,4 @@
-"""The network that is shipped: normalisation, backbone and one linear layer."""
+"""The network that is shipped: normalisation, backbone and one linear layer, or several of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,29 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.models import Backbone
+from unswayed.regularizers.pairs import single
 
 
-class Classifier(nn.Module):
-    """Images with values in [0, 1] in, logits out; normalisation is part of the weights."""
+class Network(nn.Module):
+    """Images with values in [0, 1], or uint8, in; logits (B, K) out."""
+
+    @property
+    def parts(self) -> list[Classifier]:
+        """The classifiers it is made of."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def predict_proba(self, images: Tensor) -> Tensor:
+        """Return class probabilities (B, K), in evaluation mode."""
+        was_training = self.training
+        self.eval()
+        p = self(images).softmax(dim=1)
+        self.train(was_training)
+        return torch.as_tensor(p)
+
+
+class Classifier(Network):
+    """A backbone and a linear head; normalisation is part of the weights."""
 
     mean: Tensor
     std: Tensor
@@ -25,22 +44,38 @@ class Classifier(nn.Module):
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).clamp_min(1e-6).view(-1, 1, 1))
 
+    @property
+    def parts(self) -> list[Classifier]:
+        """Return itself."""
+        return [self]
+
     def normalize(self, images: Tensor) -> Tensor:
         """Return images (B, C, H, W) with the training set's mean 0 and standard deviation 1."""
         return (images - self.mean) / self.std
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits (B, K) of float images in [0, 1], or of uint8 images."""
+        """Return logits (B, K) of float images in [0, 1], or of uint8 images.
+
+        They have single precision even under autocast: losses need it near p = 0 and p = 1.
+        """
         if images.dtype == torch.uint8:
             images = images.to(self.mean.dtype) / 255
         logits: Tensor = self.head(self.backbone(self.normalize(images)))
-        return logits
+        return single(logits)
 
-    @torch.no_grad()
-    def predict_proba(self, images: Tensor) -> Tensor:
-        """Return class probabilities (B, K), in evaluation mode."""
-        was_training = self.training
-        self.eval()
-        p = self(images).softmax(dim=1)
-        self.train(was_training)
-        return torch.as_tensor(p)
+
+class Ensemble(Network):
+    """Classifiers whose logits are averaged: what methods with two networks ship."""
+
+    def __init__(self, members: Sequence[Classifier]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    @property
+    def parts(self) -> list[Classifier]:
+        """Return the members."""
+        return [member for member in self.members if isinstance(member, Classifier)]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the mean of the members' logits (B, K)."""
+        return torch.stack([member(images) for member in self.members]).mean(dim=0)

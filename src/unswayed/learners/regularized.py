@@ -6,20 +6,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from unswayed.errors import UsageError
 from unswayed.frameworks import Framework
-from unswayed.learners import Classifier, Learner
+from unswayed.learners import Classifier, Learner, register
+from unswayed.learners.correction import Correction, Targets, expected
 from unswayed.losses import Loss
 from unswayed.regularizers import Regularizer
 from unswayed.regularizers.pairs import single
 from unswayed.schedules import value_at
-from unswayed.types import Batch, Pairs, Terms
+from unswayed.types import Batch, Overview, Pairs, Terms
 
 
+@register("regularized", paper="Yi et al., CVPR 2022, eq. 8")
 class Regularized(Learner):
     """A label loss on the weak view and a contrastive term on the two strong ones."""
+
+    classifier: Classifier
 
     def __init__(
         self,
@@ -27,13 +33,41 @@ class Regularized(Learner):
         loss: Loss,
         framework: Framework | None = None,
         regularizer: Regularizer | None = None,
+        num_samples: int = 0,
+        correction: Correction | None = None,
     ) -> None:
+        """Put the parts together.
+
+        Args:
+            classifier: the network.
+            loss: of the given labels.
+            framework: how embeddings arise, or None.
+            regularizer: which pairs attract, or None.
+            num_samples: N, if labels are corrected.
+            correction: how labels are corrected late in training; none without it.
+        """
         super().__init__()
         if (framework is None) != (regularizer is None):
             raise ValueError("a framework and a regularizer come together or not at all")
-        self.classifier, self.loss = classifier, loss
+        if correction is not None and loss.has_memory:
+            raise UsageError(
+                "learner.correction needs a loss that can be asked about any label; this loss "
+                "remembers samples. Leave out learner.correction, or choose another loss"
+            )
+        self.classifier, self.loss, self.restart = classifier, loss, loss.restart
         self.framework, self.regularizer = framework, regularizer
-        self.strong_views = framework is not None
+        self.views = "weak" if framework is None else "strong"
+        self.targets = (
+            None
+            if correction is None
+            else Targets(correction, num_samples, classifier.head.out_features)
+        )
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Let the loss and the correction of labels look at the training set."""
+        self.loss.before_epoch(overview)
+        if self.targets is not None:
+            self.targets.before_epoch(overview)
 
     def before_step(self, progress: float) -> None:
         """Let the framework move its target."""
@@ -42,7 +76,7 @@ class Regularized(Learner):
 
     def forward(self, batch: Batch) -> Terms:
         """Return label, contrast and total."""
-        logits = single(self.classifier(batch.views.weak))  # (B, K)
+        logits: Tensor = self.classifier(batch.views.weak)  # (B, K)
         directions = self._directions(batch)
         with torch.autocast(logits.device.type, enabled=False):  # 1 - 1e-4 is 1 in bfloat16
             return self._terms(batch, logits, directions)
@@ -57,8 +91,13 @@ class Regularized(Learner):
         return [Pairs(single(query), single(key)) for query, key in found]
 
     def _terms(self, batch: Batch, logits: Tensor, directions: list[Pairs]) -> Terms:
-        losses = self.loss(logits, batch.labels, batch.index)  # (B,)
-        total = label = losses.mean()
+        targets = None if self.targets is None else self.targets.current(batch.index)
+        if targets is None:
+            losses = trained = self.loss(logits, batch.labels, batch.index)  # (B,)
+        else:
+            trained = expected(self.loss, logits, targets)
+            losses = F.cross_entropy(logits, batch.labels, reduction="none")  # for the record
+        total = label = trained.mean()
         parts = {"label": label.detach()}
         if self.framework is not None and self.regularizer is not None:
             p = logits.detach().softmax(dim=1)

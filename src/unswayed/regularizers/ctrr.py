@@ -14,7 +14,7 @@ from unswayed.regularizers import (
     register,
 )
 from unswayed.regularizers.pairs import agreement
-from unswayed.schedules import NonNegativeSchedule, value_at
+from unswayed.schedules import FractionSchedule, NonNegativeSchedule, value_at
 
 
 def ctrr_loss(
@@ -51,7 +51,7 @@ class CTRR(Regularizer):
     def __init__(
         self,
         weight: NonNegativeSchedule = 50.0,
-        tau: NonNegativeSchedule = 0.4,
+        tau: FractionSchedule = 0.4,
         clamp: Clamp = "similarity",
         pair_weight: PairWeight = "soft",
     ) -> None:

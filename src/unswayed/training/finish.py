@@ -38,7 +38,7 @@ def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None
     files.write_tensors(run.path / "model.safetensors", trainer.classifier.state_dict(), {})
     if summary["selected"]:
         _keep_selected(run, summary["selected"]["epoch"])
-    train, net = trainer.train, trainer.classifier
+    train, parts = trainer.train, trainer.classifier.parts
     height, width = train.image_size
     version = run.provenance["unswayed"]
     config = {
@@ -48,8 +48,9 @@ def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None
         "channels": train.channels,
         "image_size": [height, width],
         "resize": train.resize,
-        "mean": net.mean.flatten().tolist(),
-        "std": net.std.flatten().tolist(),
+        "mean": parts[0].mean.flatten().tolist(),
+        "std": parts[0].std.flatten().tolist(),
+        "members": len(parts),
     }
     files.write_json(run.path / "config.json", config)
     card = CARD.format(

@@ -1,4 +1,4 @@
-"""SGD and its learning rate."""
+"""The optimizer and its learning rate."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from unswayed.schedules import Cosine
 from unswayed.training.settings import Settings
 
 
-def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.SGD:
-    """Return SGD over the trainable parameters."""
+def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    """Return SGD, or Adam, over the trainable parameters."""
     trainable = [p for p in net.parameters() if p.requires_grad]
     decayed = [p for p in trainable if settings.decay_norms_and_biases or p.ndim > 1]
     spared = [p for p in trainable if not (settings.decay_norms_and_biases or p.ndim > 1)]
@@ -20,24 +20,41 @@ def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.SGD:
         {"params": decayed, "weight_decay": settings.weight_decay},
         {"params": spared, "weight_decay": 0.0},
     ]
+    groups = [group for group in groups if group["params"]]
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(groups, lr=settings.lr, betas=(settings.momentum, 0.999))
     return torch.optim.SGD(
-        [group for group in groups if group["params"]],
+        groups,
         lr=settings.lr,
         momentum=settings.momentum,
         nesterov=settings.nesterov,
     )
 
 
-def learning_rate(settings: Settings, epoch: int, step: int, steps: int) -> float:
-    """Return the learning rate of step `step` (from 0) of `steps` in `epoch` (from 0)."""
+def learning_rate(
+    settings: Settings, epoch: int, step: int, steps: int, epochs: int | None = None
+) -> float:
+    """Return the learning rate of step `step` (from 0) of `steps` in `epoch` (from 0).
+
+    Args:
+        settings: peak, schedule and warm-up.
+        epoch: from 0.
+        step: from 0.
+        steps: in an epoch.
+        epochs: how long the schedule is, if it is not the whole training.
+    """
+    epochs = settings.epochs if epochs is None else epochs
     position = epoch + step / steps
     if position < settings.warmup_epochs:
         return settings.lr * (position + 1 / steps) / settings.warmup_epochs
     if settings.schedule == "constant":
         return settings.lr
+    if settings.schedule == "steps":
+        passed = sum(epoch >= round(share * epochs) for share in settings.milestones)
+        return settings.lr * settings.gamma**passed
     if settings.schedule_unit == "epoch":
         position = math.floor(position)
-    span = settings.epochs - settings.warmup_epochs
+    span = max(epochs - settings.warmup_epochs, 1)
     return Cosine(settings.lr, 0.0)(max(position - settings.warmup_epochs, 0) / span)
 
 

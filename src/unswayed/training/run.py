@@ -30,7 +30,7 @@ from torch import Tensor
 
 from unswayed.data import Dataset
 from unswayed.errors import DamagedFileError, UsageError
-from unswayed.learners import Classifier
+from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
 from unswayed.training import files
 from unswayed.training.records import Records
@@ -142,7 +142,7 @@ class Run:
             raise UsageError(f"{self.path} has no records yet")
         return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
 
-    def classifier(self, which: Which = "last") -> Classifier:
+    def classifier(self, which: Which = "last") -> Network:
         """Return the trained network in evaluation mode: of the last epoch, or the selected one."""
         name = "model.safetensors" if which == "last" else "selected.safetensors"
         if not (self.path / name).is_file():
@@ -150,10 +150,18 @@ class Run:
             raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
         config = self.config
         options = {k: v for k, v in config["model"].items() if k not in ("name", "weights")}
-        backbone = MODELS.build(
-            config["model"]["name"], {"in_channels": config["channels"]}, **options
-        )
-        net = Classifier(backbone, len(config["classes"]), config["mean"], config["std"])
+        classifiers = [
+            Classifier(
+                MODELS.build(
+                    config["model"]["name"], {"in_channels": config["channels"]}, **options
+                ),
+                len(config["classes"]),
+                config["mean"],
+                config["std"],
+            )
+            for _ in range(config["members"])
+        ]
+        net = classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
         net.load_state_dict(files.read_tensors(self.path / name)[0])
         return net.eval()
 
@@ -185,7 +193,7 @@ class Run:
         path = self.path / "records" / f"epoch-{epoch:04d}.safetensors"
         files.write_tensors(path, records._asdict(), {"epoch": epoch})
 
-    def write_selected(self, epoch: int, net: Classifier) -> None:
+    def write_selected(self, epoch: int, net: Network) -> None:
         """Keep the weights of an epoch that did best on the noisy hold-out so far."""
         path = self.path / "checkpoints" / f"selected-{epoch:04d}.safetensors"
         files.write_tensors(path, net.state_dict(), {"epoch": epoch})

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from unswayed.data import Dataset, Splits, stratified_split
 from unswayed.data.stores import Store
 from unswayed.errors import NonFiniteLossError, UsageError
-from unswayed.learners import Classifier, Learner
+from unswayed.learners import Learner, Network
 from unswayed.randomness import permutation
-from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions
+from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions, probabilities
 from unswayed.training.optimizer import learning_rate, make_optimizer, pack_state, unpack_state
 from unswayed.training.records import Records
 from unswayed.training.settings import Settings
-from unswayed.types import Batch, Epoch, Step, Terms
+from unswayed.types import Batch, Epoch, Overview, Step, Terms
 from unswayed.views import Policy
 
 
@@ -72,16 +72,18 @@ class Trainer:
         return Splits(self.train, self.test)
 
     @property
-    def classifier(self) -> Classifier:
+    def classifier(self) -> Network:
         """The network that is evaluated and shipped."""
         net = self.learner.classifier if self.average is None else self.average.module
-        assert isinstance(net, Classifier)
+        assert isinstance(net, Network)
         return net
 
     def events(self) -> Iterator[Step | Epoch]:
         """Train from where the state is to the last epoch."""
         clock = time.perf_counter()
         while self.epoch < self.settings.epochs:
+            if self.step_in_epoch == 0:
+                self._before_epoch()
             order = self._order()
             while self.step_in_epoch < self.steps:
                 loss = self._step(order)
@@ -99,6 +101,32 @@ class Trainer:
     def epochs(self) -> Iterator[Epoch]:
         """Train, and yield epochs only."""
         return (event for event in self.events() if isinstance(event, Epoch))
+
+    def _before_epoch(self) -> None:
+        """Let the learner look at the whole training set; what it learns is in its state."""
+        if self.epoch == self._restart:
+            self.optimizer.state.clear()
+        to = self.device
+
+        def look(net: nn.Module, rows: Tensor) -> Tensor:
+            return probabilities(net, self.train, rows.cpu().numpy()).to(to)
+
+        rows, holdout = (torch.from_numpy(rows).to(to) for rows in (self.rows, self.holdout))
+        overview = Overview(
+            self.epoch, self.settings.epochs, self.given, rows, holdout, self.classifier, look
+        )
+        self.learner.before_epoch(overview)
+
+    @property
+    def _restart(self) -> int:
+        """The epoch with which training begins anew; 0 if it never does."""
+        return round(self.learner.restart * self.settings.epochs)
+
+    def _learning_rate(self, step: int) -> float:
+        first, last, restart = 0, self.settings.epochs, self._restart
+        if restart:
+            first, last = (0, restart) if self.epoch < restart else (restart, last)
+        return learning_rate(self.settings, self.epoch - first, step, self.steps, last - first)
 
     def _start_epoch(self) -> None:
         self.records = Records.empty(len(self.train), self.device)
@@ -118,7 +146,11 @@ class Trainer:
         self._prefetch(following)
         index = index.to(self.device)
         views = self.policy(
-            images, self.train.keys[rows], self.epoch, strong=self.learner.strong_views
+            images,
+            self.train.keys[rows],
+            self.epoch,
+            strong=self.learner.views == "strong",
+            again=self.learner.views == "two weak",
         )
         done = self.epoch + self.step_in_epoch / self.steps
         return Batch(views, self.given[index], index, self.epoch, done / self.settings.epochs)
@@ -138,7 +170,7 @@ class Trainer:
         terms.total.backward()
         self._check_gradient(rows)
         for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.settings, self.epoch, number, self.steps)
+            group["lr"] = self._learning_rate(number)
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
@@ -175,7 +207,7 @@ class Trainer:
         known = seen >= 0
         metrics: dict[str, Any] = {
             "epoch": self.epoch,
-            "lr": learning_rate(self.settings, self.epoch, self.steps - 1, self.steps),
+            "lr": self._learning_rate(self.steps - 1),
             "terms": {name: total / self.steps for name, total in self.sums.items()},
             "train_accuracy": accuracy(seen[known], self.train.given[self.rows][known]),
         }

@@ -52,14 +52,30 @@ class Policy:
     strong: View
     seed: int
 
-    def __call__(self, images: Tensor, keys: Bits, epoch: int, *, strong: bool) -> Views:
-        """Return the views of a uint8 batch whose samples have these 64-bit keys."""
-        views = (self.weak, self.strong, self.strong) if strong else (self.weak,)
+    def __call__(
+        self, images: Tensor, keys: Bits, epoch: int, *, strong: bool = False, again: bool = False
+    ) -> Views:
+        """Return the views of a uint8 batch whose samples have these 64-bit keys.
+
+        Args:
+            images: (B, C, H, W) uint8.
+            keys: (B,) of the samples.
+            epoch: from 0.
+            strong: whether to make two strong views.
+            again: whether to make a second weak view.
+        """
+        strongs, weaks = (self.strong,) * (2 * strong), (self.weak,) * again
+        views = (self.weak, *strongs, *weaks)
+        # A view's draws depend on its number, which is the same whatever else is asked for.
+        numbers = (0, *(1, 2)[: len(strongs)], *(3,)[: len(weaks)])
         seen = [
             torch.empty(images.shape, device=images.device, memory_format=torch.channels_last)
             for _ in views
         ]
-        draws = [self._draw(view, number, keys, epoch) for number, view in enumerate(views)]
+        draws = [
+            self._draw(view, number, keys, epoch)
+            for number, view in zip(numbers, views, strict=True)
+        ]
 
         def make(rows: slice) -> None:
             x = images[rows].to(torch.float32) / 255
@@ -71,7 +87,7 @@ class Policy:
             make(pieces[0])
         else:
             list(_pool(torch.get_num_threads()).map(make, pieces))
-        return Views(seen[0], tuple(seen[1:]))
+        return Views(seen[0], tuple(seen[1 : 1 + len(strongs)]), tuple(seen[1 + len(strongs) :]))
 
     def _draw(self, view: View, number: int, keys: Bits, epoch: int) -> Tensor:
         draws = np.arange(view.draws)

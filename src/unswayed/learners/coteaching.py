@@ -1,0 +1,63 @@
+"""Co-teaching: each network learns what its peer finds easy. Han et al., NeurIPS 2018."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from unswayed.learners import Classifier, register
+from unswayed.learners.rates import NoiseRate, RateOption
+from unswayed.learners.two_networks import TwoNetworks, forget_rate, smallest
+from unswayed.losses import Loss
+from unswayed.types import Batch, Count, Overview, Positive, Terms
+
+
+@register("coteaching", paper="Han et al., NeurIPS 2018, algorithm 1")
+class CoTeaching(TwoNetworks):
+    """Two networks; each is trained on the samples of smallest loss of the other."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        new_classifier: Callable[[], Classifier],
+        loss: Loss,
+        known_rate: float | None = None,
+        noise_rate: RateOption = "estimate",
+        gradual: Count = 10,
+        exponent: Positive = 1.0,
+    ) -> None:
+        """Build the second network.
+
+        Args:
+            classifier: the first network.
+            new_classifier: makes the second.
+            loss: of the given labels.
+            known_rate: the realised noise rate, where true labels are known.
+            noise_rate: share of wrong labels, the most that is left out of a batch: a number,
+                "known" from the true labels, or "estimate" from the run itself.
+            gradual: epochs over which the share left out rises from 0.
+            exponent: c, the share left out is noise_rate^c.
+        """
+        super().__init__(classifier, new_classifier, loss)
+        self.rate = NoiseRate(noise_rate, known_rate)
+        self.gradual, self.exponent = gradual, exponent
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Estimate the noise rate where it was not given."""
+        super().before_epoch(overview)
+        self.rate.before_epoch(overview)
+
+    def forward(self, batch: Batch) -> Terms:
+        """Return the mean losses over what the other network selected."""
+        logits: list[Tensor] = [net(batch.views.weak) for net in self.classifier.members]
+        first, second = (
+            loss(each, batch.labels, batch.index)
+            for loss, each in zip(self.losses, logits, strict=True)
+        )
+        f = forget_rate(self.rate.value, batch.epoch, self.gradual, self.exponent)
+        total = first[smallest(second, 1 - f)].mean() + second[smallest(first, 1 - f)].mean()
+        both = torch.stack([first, second]).detach().mean(dim=0)
+        parts = {"label": both.mean(), "noise_rate": self.rate.value, "left_out": torch.tensor(f)}
+        return Terms(total, parts, both, torch.stack(logits).detach().mean(dim=0))

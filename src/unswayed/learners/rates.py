@@ -1,0 +1,54 @@
+"""The share of wrong labels, for methods that want to know it: given, known or estimated."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import torch
+from annotated_types import Ge, Lt
+from torch import Tensor, nn
+
+from unswayed.errors import UsageError
+from unswayed.learners.mixture import clean_probability
+from unswayed.types import Overview
+
+RateOption = Annotated[float, Ge(0), Lt(1)] | Literal["estimate", "known"]
+
+
+class NoiseRate(nn.Module):
+    """A noise rate that a run can find out by itself.
+
+    "estimate" takes the smallest disagreement with the held-out given labels so far: a network
+    that has not seen them cannot agree with wrong ones, so what it misses is noise and its own
+    errors. Without a hold-out it is the weight of the large losses in a mixture of two Gaussians.
+    """
+
+    value: Tensor
+
+    def __init__(self, source: float | str, known_rate: float | None) -> None:
+        super().__init__()
+        if source == "known" and known_rate is None:
+            raise UsageError(
+                "noise_rate=known, but the true labels are not known here; give a number, or "
+                "noise_rate=estimate"
+            )
+        self.estimated = source == "estimate"
+        start = known_rate if source == "known" else source
+        self.register_buffer("value", torch.tensor(0.0 if self.estimated else float(start or 0)))
+
+    def before_epoch(self, overview: Overview) -> None:
+        """Estimate anew, if that is asked for; before the first epoch nothing is known."""
+        if not self.estimated or overview.epoch == 0:
+            return
+        if len(overview.holdout):
+            rows = overview.holdout
+            guess = overview.look(overview.network, rows).argmax(dim=1)
+            found = (guess != overview.given[rows]).float().mean()
+            # An untrained network disagrees for other reasons: only the best one counts.
+            found = found if overview.epoch == 1 else torch.minimum(found, self.value)
+        else:
+            rows = overview.rows
+            p = overview.look(overview.network, rows)
+            losses = -p.gather(1, overview.given[rows][:, None]).clamp_min(1e-12).log()
+            found = 1 - clean_probability(losses.squeeze(1)).mean()
+        self.value.copy_(found)

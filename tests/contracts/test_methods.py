@@ -1,0 +1,82 @@
+"""What every method promises: presets that load, records, and a resume that changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from unswayed import Recipe, methods
+from unswayed.build import assemble
+
+TINY = (
+    "data.size=8",
+    "model.width=4",
+    "train.epochs=4",
+    "train.batch_size=300",
+    "train.threads=1",
+    "train.evaluate_every=4",
+    "train.drop_last=false",
+)
+EARLY = {
+    "dividemix": ["learner.warmup=0.5", "learner.history=2"],
+    "coteaching": ["learner.gradual=1"],
+    "jocor": ["learner.gradual=1"],
+    "limit": ["learner.sample=true"],
+    "limit-laplace": ["learner.sample=true"],
+    "truncated-gce": ["loss.start=0.5", "loss.every=1"],
+    "ctrr-lc": ["learner.correction.start=0.5"],
+    "sln-mo-lc": ["learner.correction.start=0.5", "loss.until=0.5"],
+}
+"""So that everything a method does happens within four epochs."""
+
+
+def recipe(name, *words):
+    method = methods.get(name)
+    small = []
+    if "framework.name" in method.options:
+        small = ["framework.projector_widths=[16, 16]"]
+    if name == "supcon":
+        small = ["learner.projector_widths=[16, 16]"]
+    return Recipe.load("digits", f"method={name}", *small, *TINY, *EARLY.get(name, ()), *words)
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_preset_is_a_valid_recipe(name):
+    method = methods.get(name)
+    for preset in method.presets:
+        loaded = Recipe.load("digits", f"method={name}/{preset}").sections
+        for key, value in method.presets[preset].items():
+            section, option = key.split(".")
+            found = loaded[section][option]
+            if isinstance(value, dict):
+                found = {k: found[k] for k in value}
+            assert found == value
+    assert method.title
+    assert method.formula
+    assert method.about.endswith(".")
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_going_on_from_any_state_gives_the_same_bits_and_a_record_of_every_sample(name):
+    whole, _ = assemble(recipe(name))
+    kept = {}
+    for number, _ in enumerate(whole.events(), start=1):
+        if number in (5, 10, 14):  # the end of an epoch, the end of another, inside one
+            tensors, plain = whole.state()
+            kept[number] = {k: v.clone() for k, v in tensors.items()}, dict(plain)
+    assert len(kept) == 3
+    expected = whole.state()[0]
+    record = whole.finished
+    trained = torch.from_numpy(whole.rows)
+    assert (record.predicted[trained] >= 0).all()
+    assert torch.isfinite(record.loss[trained]).all()
+    for state in kept.values():
+        again, _ = assemble(recipe(name))
+        again.load_state(*state)
+        for _ in again.events():
+            pass
+        found = again.state()[0]
+        assert found.keys() == expected.keys()
+        for key, tensor in expected.items():
+            a, b = (x.contiguous().reshape(-1).view(torch.uint8) for x in (tensor, found[key]))
+            assert torch.equal(a, b), key
