@@ -9,7 +9,7 @@ from PIL import Image
 
 from unswayed import UsageError
 from unswayed.data import DATASETS
-from unswayed.data.clothing1m import CLASSES, balanced
+from unswayed.data.clothing1m import CLASSES
 
 PARTS = {"noisy_train": range(28), "clean_val": range(28, 35), "clean_test": range(35, 49)}
 
@@ -116,27 +116,6 @@ def test_the_validation_set_can_be_the_test(tmp_path):
     write_lists(tmp_path)
     _, test = build(tmp_path, test="val")
     assert test.given.tolist() == [(n + 1) % 14 for n in PARTS["clean_val"]]
-
-
-def test_a_subset_is_balanced_and_depends_on_its_seed_alone():
-    labels = np.repeat(np.arange(14), 10 * np.arange(15, 29))
-    names = [f"images/{row}.jpg" for row in range(len(labels))]
-    rows = balanced(names, labels, 2048, 0)
-    counts = np.bincount(labels[rows])
-    assert len(set(rows.tolist())) == 2048
-    assert counts.tolist() == [147] * 4 + [146] * 10
-    assert (np.diff(rows) > 0).all()
-    assert balanced(names, labels, 2048, 0).tolist() == rows.tolist()
-    assert balanced(names, labels, 2048, 1).tolist() != rows.tolist()
-    turned = balanced(names[::-1], labels[::-1], 2048, 0)
-    assert {names[::-1][row] for row in turned} == {names[row] for row in rows}
-
-
-def test_the_subset_of_the_paper():
-    labels = np.arange(14 * 2000) % 14
-    rows = balanced([str(row) for row in range(len(labels))], labels, 20_480, 0)
-    assert set(np.bincount(labels[rows]).tolist()) == {1462, 1463}
-    assert len(rows) == 20_480
 
 
 def test_a_subset_from_a_recipe(tmp_path):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from unswayed import Dataset, UsageError
 from unswayed.data import stratified_split
+from unswayed.data.dataset import balanced
 from unswayed.randomness import keys_of
 
 IMAGES = np.zeros((4, 5, 6), np.uint8)
@@ -81,3 +82,36 @@ def test_the_holdout_is_stratified_and_leaves_one_of_each_label(fraction, seed, 
         count = (labels == label).sum()
         expected = min(round(fraction * count), count - 1)
         assert (labels[out] == label).sum() == expected
+
+
+def test_a_subset_is_balanced_and_depends_on_its_seed_and_the_ids_alone():
+    labels = np.repeat(np.arange(14), 10 * np.arange(15, 29))
+    keys = keys_of([f"images/{row}.jpg" for row in range(len(labels))])
+    names = tuple(map(str, range(14)))
+    rows = balanced(labels, keys, 2048, 0, "test", names)
+    assert len(set(rows.tolist())) == 2048
+    assert np.bincount(labels[rows]).tolist() == [147] * 4 + [146] * 10
+    assert (np.diff(rows) > 0).all()
+    assert balanced(labels, keys, 2048, 0, "test", names).tolist() == rows.tolist()
+    assert balanced(labels, keys, 2048, 1, "test", names).tolist() != rows.tolist()
+    turned = balanced(labels[::-1], keys[::-1], 2048, 0, "test", names)
+    assert set(keys[::-1][turned]) == set(keys[rows])
+
+
+def test_the_clothing_subset_of_the_paper_has_1462_or_1463_images_of_each_class():
+    labels = np.arange(14 * 2000) % 14
+    keys = keys_of([str(row) for row in range(len(labels))])
+    rows = balanced(labels, keys, 20_480, 0, "test", tuple(map(str, range(14))))
+    assert set(np.bincount(labels[rows]).tolist()) == {1462, 1463}
+    assert len(rows) == 20_480
+
+
+def test_selected_rows_keep_everything_that_belongs_to_them():
+    images = np.arange(5 * 4, dtype=np.uint8).reshape(5, 2, 2)
+    data = Dataset.from_arrays(images, [0, 1, 0, 1, 0], true=[1, 1, 0, 0, 0], ids=list("abcde"))
+    part = data.select(np.array([3, 1]))
+    assert part.ids == ("d", "b")
+    assert part.given.tolist() == [1, 1]
+    assert part.true.tolist() == [0, 1]
+    assert part.images[0].flatten().tolist() == [12, 13, 14, 15]
+    assert part.keys.tolist() == data.keys[[3, 1]].tolist()

@@ -124,3 +124,9 @@ def test_an_archive_gives_the_same_as_its_folder(tmp_path, name, version):
     folder = build(name, version)
     assert packed.train.fingerprint() == folder.train.fingerprint()
     assert packed.test.fingerprint() == folder.test.fingerprint()
+
+
+def test_a_subset_has_as_many_images_of_each_class_and_all_test_images():
+    train, test = DATASETS.build("cifar10", subset=5000)
+    assert np.bincount(train.given).tolist() == [500] * 10
+    assert len(test) == 10_000

@@ -20,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 
 from unswayed.data import Dataset, Splits, register
-from unswayed.data.dataset import check_labels
+from unswayed.data.dataset import balanced, check_labels
 from unswayed.data.locate import fetch, find, folders, look
 from unswayed.data.unpickle import unpickle
 from unswayed.errors import UsageError
-from unswayed.types import AbsolutePath
+from unswayed.types import AbsolutePath, Whole
 
 Version = Literal["auto", "binary", "python"]
 Checksums = Literal["check", "warn", "ignore"]
@@ -96,6 +96,8 @@ def cifar10(
     version: Version = "auto",
     checksums: Checksums = "check",
     download: bool = False,
+    subset: Whole = 0,
+    subset_seed: int = 0,
 ) -> Splits:
     """CIFAR-10: 50,000 training and 10,000 test images of 32×32 pixels in ten classes.
 
@@ -105,8 +107,12 @@ def cifar10(
         version: binary, python, or auto for what is there, folders and binary files first.
         checksums: check refuses files whose md5 is not the official one; warn and ignore read them.
         download: fetch the archive (170 MB) into the root if nothing is there.
+        subset: train on this many images only, as many of each class; 0 takes all. The test images
+            are always all.
+        subset_seed: which ones; the subset does not change with train.seed.
     """
-    return load(CIFAR10, "fine", Source(root, version, checksums, download))
+    splits = load(CIFAR10, "fine", Source(root, version, checksums, download))
+    return _part_of(splits, subset, subset_seed)
 
 
 @register("cifar100", paper="Krizhevsky, technical report, University of Toronto, 2009")
@@ -116,6 +122,8 @@ def cifar100(
     version: Version = "auto",
     checksums: Checksums = "check",
     download: bool = False,
+    subset: Whole = 0,
+    subset_seed: int = 0,
 ) -> Splits:
     """CIFAR-100: 50,000 training and 10,000 test images in 100 classes or 20 groups of them.
 
@@ -126,8 +134,21 @@ def cifar100(
         version: binary, python, or auto for what is there, folders and binary files first.
         checksums: check refuses files whose md5 is not the official one; warn and ignore read them.
         download: fetch the archive (169 MB) into the root if nothing is there.
+        subset: train on this many images only, as many of each class; 0 takes all. The test images
+            are always all.
+        subset_seed: which ones; the subset does not change with train.seed.
     """
-    return load(CIFAR100, labels, Source(root, version, checksums, download))
+    splits = load(CIFAR100, labels, Source(root, version, checksums, download))
+    return _part_of(splits, subset, subset_seed)
+
+
+def _part_of(splits: Splits, subset: int, seed: int) -> Splits:
+    """Return as many training images of each class, `subset` of them; all if it is 0."""
+    train, test = splits
+    if not subset:
+        return splits
+    rows = balanced(train.given, train.keys, subset, seed, "cifar/subset", train.classes)
+    return Splits(train.select(rows), test)
 
 
 def load(cifar: Cifar, labels: Labels, source: Source) -> Splits:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from annotated_types import Ge
 from numpy.typing import NDArray
 
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache
+from unswayed.data.dataset import balanced
 from unswayed.data.listing import Listing
 from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
-from unswayed.randomness import bits, keys_of
-from unswayed.types import AbsolutePath, Count, Fraction
+from unswayed.randomness import keys_of
+from unswayed.types import AbsolutePath, Count, Fraction, Whole
 
 CLASSES = (
     *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
@@ -33,7 +33,6 @@ NEEDS = (
     "and a label in each line. A folder clothing1m/ around all this is found too"
 )
 
-Whole = Annotated[int, Ge(0)]
 log = logging.getLogger(__name__)
 
 
@@ -66,7 +65,7 @@ def clothing1m(
     base, lists = _find(root)
     keys, given = _listed(lists, "noisy_train")
     if subset:
-        chosen = balanced(keys, given, subset, subset_seed)
+        chosen = balanced(given, keys_of(keys), subset, subset_seed, "clothing1m/subset", CLASSES)
         keys, given = [keys[row] for row in chosen], given[chosen]
     clean_keys, clean = _listed(lists, f"clean_{test}")
     how = Reading(size, "rgb", "crop", cache, max_bad)
@@ -136,28 +135,6 @@ def _pairs(path: Path) -> Iterator[tuple[str, int]]:
                 f"{path}: {line.strip()!r} is not a path and a label 0..{len(CLASSES) - 1}"
             )
         yield words[0], int(words[1])
-
-
-def balanced(
-    keys: Sequence[str], labels: NDArray[np.int64], count: int, seed: int
-) -> NDArray[np.int64]:
-    """Return rows with as many of each label, in their old order; what remains goes to the first.
-
-    The draw depends on the seed and the paths alone.
-    """
-    order = np.argsort(bits(seed, "clothing1m/subset", keys_of(keys)), kind="stable")
-    share, rest = divmod(count, len(CLASSES))
-    chosen = []
-    for label, name in enumerate(CLASSES):
-        rows = order[labels[order] == label]
-        wanted = share + (label < rest)
-        if len(rows) < wanted:
-            raise UsageError(
-                f"data.subset={count} needs {wanted:,} images labelled {name}; there are "
-                f"{len(rows):,}"
-            )
-        chosen.append(rows[:wanted])
-    return np.sort(np.concatenate(chosen))
 
 
 def _dataset(

@@ -95,6 +95,16 @@ class Dataset:
         """Return the same images with other given labels; the old ones become the true ones."""
         return replace(self, given=given, true=self.given if self.true is None else self.true)
 
+    def select(self, rows: NDArray[np.int64]) -> Dataset:
+        """Return these rows as a data set in memory."""
+        return replace(
+            self,
+            images=self.images[torch.from_numpy(rows)],
+            given=self.given[rows],
+            true=None if self.true is None else self.true[rows],
+            ids=tuple(self.ids[row] for row in rows),
+        )
+
     def channel_statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return mean and standard deviation of each channel, of pixels in [0, 1]."""
         # Histograms are exact, and need no floating-point copy of the images. Of a large set, as
@@ -171,6 +181,33 @@ def _check(data: Dataset) -> None:
             )
     if len(data.classes) < 2:
         raise UsageError(f"there is one class only ({data.classes[0]!r}): nothing to tell apart")
+
+
+def balanced(
+    labels: NDArray[np.int64],
+    keys: Bits,
+    count: int,
+    seed: int,
+    purpose: str,
+    classes: Sequence[str],
+) -> NDArray[np.int64]:
+    """Return rows with as many of each label, in their old order; what remains goes to the first.
+
+    The draw depends on the seed and the ids alone.
+    """
+    order = np.argsort(bits(seed, purpose, keys), kind="stable")
+    share, rest = divmod(count, len(classes))
+    chosen = []
+    for label, name in enumerate(classes):
+        rows = order[labels[order] == label]
+        wanted = share + (label < rest)
+        if len(rows) < wanted:
+            raise UsageError(
+                f"data.subset={count} needs {wanted:,} images labelled {name}; there are "
+                f"{len(rows):,}"
+            )
+        chosen.append(rows[:wanted])
+    return np.sort(np.concatenate(chosen))
 
 
 def stratified_split(
