@@ -111,7 +111,7 @@ def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
         (("digits", "loss.qq=0.5", "loss.name=gce"), "no option 'qq'"),
         (
             ("digits", "train.nesterov=true", "train.momentum=0"),
-            "nesterov needs train.optimizer=sgd and a momentum",
+            "nesterov needs train.optimizer",
         ),
         (("digits", "train.warmup_epochs=60"), "fewer than train.epochs"),
         (("digits", "train.threads=99999999"), "less than or equal"),

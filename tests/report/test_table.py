@@ -29,3 +29,18 @@ def test_runs_are_grouped_by_everything_but_the_seed(tiny, tmp_path):
     expected = [run.summary["last"]["test_accuracy"] for run in runs[:2]]
     assert rows[0].last.mean == pytest.approx(np.mean(expected))
     assert method_of(unswayed.Recipe.load("digits-ce").sections) == "ce"
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("coteaching", "coteaching"),
+        ("ctrr-byol", "ce + ctrr (byol)"),
+        ("ctrr-lc", "ce + label correction + ctrr (simsiam)"),
+        ("sln", "sln"),
+    ],
+)
+def test_a_method_is_named_by_its_parts(method, words):
+    sections = unswayed.Recipe.load("digits", f"method={method}").sections
+    assert method_of(sections) == words
+    assert method_of({k: v for k, v in sections.items() if k != "learner"})

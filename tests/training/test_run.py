@@ -301,3 +301,15 @@ def test_what_cannot_be_opened_is_not_taken_for_damaged(tiny, tmp_path, monkeypa
     with pytest.raises(PermissionError):
         unswayed.resume(path)
     assert all(state.exists() for state in states)
+
+
+def test_two_networks_are_shipped_as_one(tiny, tmp_path):
+    recipe = Recipe.from_dict(tiny.sections, "method=coteaching", "train.epochs=1")
+    run = unswayed.train(recipe, run=tmp_path / "run")
+    net = run.classifier()
+    assert len(net.parts) == run.config["members"] == 2
+    images = torch.randint(0, 256, (4, 1, 8, 8), dtype=torch.uint8)
+    expected = torch.stack([part(images) for part in net.parts]).mean(0).softmax(1)
+    assert torch.allclose(net.predict_proba(images), expected)
+    found = unswayed.evaluate(run)["last"]["test_accuracy"]
+    assert found == run.summary["last"]["test_accuracy"]

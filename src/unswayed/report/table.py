@@ -48,8 +48,13 @@ class Row:
 
 
 def method_of(recipe: dict[str, Any]) -> str:
-    """Return what was done in a few words, such as `gce + ctrr (byol)`."""
+    """Return what was done in a few words, such as `gce + ctrr (byol)` or `coteaching`."""
+    learner = recipe.get("learner", {"name": "regularized"})  # the first runs had no other
     words = str(recipe["loss"]["name"])
+    if learner["name"] != "regularized":
+        words = learner["name"] + (f" ({words})" if words != "ce" else "")
+    if learner.get("correction"):
+        words += " + label correction"
     if recipe["regularizer"]["name"] != "none":
         words += f" + {recipe['regularizer']['name']} ({recipe['framework']['name']})"
     return words

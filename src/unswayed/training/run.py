@@ -159,7 +159,7 @@ class Run:
                 config["mean"],
                 config["std"],
             )
-            for _ in range(config["members"])
+            for _ in range(config.get("members", 1))
         ]
         net = classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
         net.load_state_dict(files.read_tensors(self.path / name)[0])
