@@ -2,10 +2,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow real-data check demo-results clean
+.PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/installed ## install, then train cross entropy and CTRR on digits with wrong labels
 	$(BIN)/unswayed demo
@@ -24,6 +24,15 @@ check: $(VENV)/dev ## lint, types and the import direction
 
 demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
 	$(BIN)/unswayed demo --seeds 3 --save results
+
+docs: $(VENV)/installed ## make the pages of docs/methods from the code and results/digits-methods.json
+	$(BIN)/python -m unswayed.bench.pages docs/methods results/digits-methods.json
+
+table-digits: $(VENV)/installed ## train every method on noisy digits; 612 trainings, 45 minutes on two cores
+	$(BIN)/unswayed bench recipes/digits-methods.toml --save results
+
+table-cifar-subset: $(VENV)/installed ## train the paper's methods on 5,000 images of CIFAR-10 in $UNSWAYED_DATA
+	$(BIN)/unswayed bench recipes/cifar10-subset-methods.toml --save results
 
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 from typing import Any
 
+from unswayed import methods
+from unswayed.bench import grid
 from unswayed.errors import UsageError
 from unswayed.recipe import REGISTRIES, TRAIN, shipped
 from unswayed.registry import Component, did_you_mean
+from unswayed.report.options import default_words
 
-KINDS = ("recipes", "data", "noise", "views", "model", "loss", "framework", "regularizer", "train")
-PLURALS = {"noises": "noise", "view": "views", "losses": "loss", "recipe": "recipes"}
+KINDS = (
+    "recipes",
+    "grids",
+    "methods",
+    "data",
+    "noise",
+    "views",
+    "model",
+    "learner",
+    "loss",
+    "framework",
+    "regularizer",
+    "train",
+)
+PLURALS = {
+    "recipe": "recipes",
+    "grid": "grids",
+    "method": "methods",
+    "noises": "noise",
+    "view": "views",
+    "losses": "loss",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
 def _lines(kind: str) -> list[str]:
     if kind == "recipes":
         return ["[recipes]", *(f"  {name}: {about}" for name, about in shipped().items())]
+    if kind == "grids":
+        return ["[grids]", *(f"  {name}: {about}" for name, about in grid.shipped().items())]
+    if kind == "methods":
+        return ["[methods]", *(line for name in methods.names() for line in _method(name))]
     if kind == "train":
         return ["[train]", *_options(TRAIN, "  ")]
     registry = REGISTRIES["views.weak" if kind == "views" else kind]
@@ -49,20 +75,17 @@ def _lines(kind: str) -> list[str]:
     return lines
 
 
+def _method(name: str) -> list[str]:
+    method = methods.get(name)
+    origin = ", ".join(filter(None, (method.paper, method.equation)))
+    lines = [f"  {name}: {method.title}" + (f" ({origin})" if origin else "")]
+    presets = ", ".join(f"{name}/{preset}" for preset in method.presets)
+    return lines + ([f"      presets: {presets}"] if presets else [])
+
+
 def _options(component: Component[Any], indent: str) -> list[str]:
     return [
-        f"{indent}{name} = {_default(p)}{'  # ' * bool(text)}{text}"
+        f"{indent}{name} = {default_words(p)}{'  # ' * bool(text)}{text}"
         for name, p in component.options.items()
         for text in [component.help.get(name, "").rstrip(".")]
     ]
-
-
-def _default(parameter: inspect.Parameter) -> str:
-    if parameter.default is inspect.Parameter.empty:
-        return "(required)"
-    value = parameter.default
-    if isinstance(value, tuple):
-        return "[" + ", ".join(f"{part:.4g}" for part in value) + "]"
-    if value is None:
-        return "(none)"
-    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,229 @@
+"""A grid file: methods × settings × seeds, each a recipe.
+
+A grid is a recipe with `methods` (the rows of a table), `settings` (its columns, each a list of
+overrides) and `seeds` (how many). What it says itself, and the recipe it extends, lies below the
+method; `set`, the column's words and those of a method's own `set` come after it, in that order.
+Everything is checked when a grid is loaded: no cell is trained of one that is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from unswayed import methods
+from unswayed.errors import UsageError
+from unswayed.methods import Method
+from unswayed.recipe import SECTIONS, Recipe
+from unswayed.registry import did_you_mean
+
+OWN = ("description", "extends", "seeds", "methods", "settings", "set")
+TAKEN = ("train.seed", "train.threads", "method")
+"""What a grid decides itself, cell by cell."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method of the grid, perhaps with a preset and options of its own."""
+
+    key: str  # the name of its folder, unique in the grid
+    label: str
+    name: str  # `elr`, or `elr/cifar100`
+    words: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> Method:
+        """What is known of the method."""
+        return methods.get(self.name.partition("/")[0])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training."""
+
+    row: Row
+    column: str
+    seed: int
+    recipe: Recipe
+
+    @property
+    def folder(self) -> str:
+        """Where its run goes, below the folder of the grid."""
+        return f"{self.row.key}/{slug(self.column)}/seed{self.seed}"
+
+    @property
+    def title(self) -> str:
+        """The cell in words."""
+        return f"{self.row.key}, {self.column}, seed {self.seed}"
+
+    @property
+    def cost(self) -> float:
+        """How long it takes, in epochs of cross entropy."""
+        return self.row.method.cost * self.recipe.settings.epochs
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A checked grid."""
+
+    name: str
+    description: str
+    extends: str
+    seeds: int
+    rows: tuple[Row, ...]
+    columns: Mapping[str, tuple[str, ...]]  # overrides by name
+    cells: tuple[Cell, ...]
+
+    @classmethod
+    def load(cls, source: str | Path) -> Grid:
+        """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell."""
+        name, raw = _read(source)
+        for key in raw:
+            if key not in (*OWN, *SECTIONS):
+                raise UsageError(
+                    f"the grid {name!r} has no {key!r}; {did_you_mean(key, (*OWN, *SECTIONS))}"
+                )
+        seeds = raw.get("seeds", 1)
+        if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+            raise UsageError(f"the grid {name!r}: seeds is {seeds!r}; it is how many, from 1 on")
+        rows = _rows(name, raw.get("methods"))
+        columns = _columns(name, raw.get("settings"))
+        below = {key: raw[key] for key in ("extends", *SECTIONS) if key in raw}
+        if str(below.get("extends", "")).endswith(".toml"):
+            below["extends"] = str(Path(source).parent / below["extends"])
+        common = _words(raw.get("set", []), f"the grid {name!r}, set")
+        cells: list[Cell] = []
+        for row in rows:
+            for column, words in columns.items():
+                recipe = _recipe(name, below, row, column, (*common, *words, *row.words))
+                cells += [Cell(row, column, k, _with_seed(recipe, k)) for k in range(seeds)]
+        about, extends = str(raw.get("description", "")), str(raw.get("extends", ""))
+        return cls(name, about, extends, seeds, rows, columns, tuple(cells))
+
+    def only(self, names: Sequence[str]) -> list[Cell]:
+        """Return the cells of these methods, all of them if none is named."""
+        keys = [row.key for row in self.rows]
+        for name in names:
+            if name not in keys:
+                raise UsageError(
+                    f"the grid {self.name!r} has no method {name!r}; {did_you_mean(name, keys)}"
+                )
+        return [cell for cell in self.cells if not names or cell.row.key in names]
+
+
+def shipped() -> dict[str, str]:
+    """Return name and description of the grids in the package."""
+    found = {}
+    for file in resources.files("unswayed.recipes").iterdir():
+        if file.name.endswith(".toml"):
+            text = tomllib.loads(file.read_text(encoding="utf-8"))
+            if "methods" in text:
+                found[file.name.removesuffix(".toml")] = str(text.get("description", ""))
+    return dict(sorted(found.items()))
+
+
+def slug(text: str) -> str:
+    """Return a name that any file system takes: `sym 20 %` becomes `sym-20`."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9._]+", "-", plain.lower()).strip("-.")
+
+
+def _read(source: str | Path) -> tuple[str, dict[str, Any]]:
+    path = Path(source)
+    if path.suffix == ".toml" or path.is_file():
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"the grid {path} cannot be read: {error}") from error
+    elif str(source) in (names := shipped()):
+        text = (resources.files("unswayed.recipes") / f"{source}.toml").read_text(encoding="utf-8")
+    else:
+        hint = did_you_mean(str(source), names)
+        raise UsageError(f"no grid called {str(source)!r}, and no such file; {hint}")
+    try:
+        return path.name.removesuffix(".toml"), tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the grid {source} is not valid TOML: {error}") from error
+
+
+def _rows(grid: str, entries: Any) -> tuple[Row, ...]:
+    if not isinstance(entries, list) or not entries:
+        raise UsageError(
+            f"the grid {grid!r} needs methods, a list of names (see: unswayed list methods)"
+        )
+    rows = tuple(_row(grid, entry) for entry in entries)
+    _refuse_twins(grid, "methods", [row.key for row in rows])
+    return rows
+
+
+def _row(grid: str, entry: Any) -> Row:
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+        raise UsageError(
+            f"the grid {grid!r}: the method {entry!r} is no name and no table with one"
+        )
+    for key in table:
+        if key not in ("name", "label", "set"):
+            hint = did_you_mean(key, ("name", "label", "set"))
+            raise UsageError(f"the grid {grid!r}: the method {table['name']!r} has {key!r}; {hint}")
+    where = f"the grid {grid!r}, method {table['name']!r}"
+    try:
+        methods.load(table["name"])
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from error
+    title = methods.get(table["name"].partition("/")[0]).title
+    key = slug(str(table.get("label", table["name"])))
+    if not key:
+        raise UsageError(f"{where}: the label {table['label']!r} has no letter and no digit")
+    label = str(table.get("label", title))
+    return Row(key, label, table["name"], _words(table.get("set", []), where))
+
+
+def _columns(grid: str, settings: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(settings, dict) or not settings:
+        raise UsageError(
+            f"the grid {grid!r} needs settings, a table of columns and their overrides"
+        )
+    found = {name: _words(w, f"the grid {grid!r}, column {name!r}") for name, w in settings.items()}
+    _refuse_twins(grid, "columns", [slug(name) for name in found])
+    return found
+
+
+def _refuse_twins(grid: str, what: str, names: Sequence[str]) -> None:
+    twins = sorted({name for name in names if names.count(name) > 1})
+    if twins:
+        raise UsageError(
+            f"the grid {grid!r} has two {what} with the folder {twins[0]!r}; give one another name"
+            + (" by a label" if what == "methods" else "")
+        )
+    if "" in names:
+        raise UsageError(f"the grid {grid!r}: a name in {what} has no letter and no digit")
+
+
+def _words(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise UsageError(f'{where}: {value!r} is no list of words such as ["noise.rate=0.4"]')
+    for word in value:
+        if word.partition("=")[0].strip() in TAKEN:
+            raise UsageError(f"{where}: {word!r} is not for a grid to set; it runs over it itself")
+    return tuple(value)
+
+
+def _recipe(
+    grid: str, below: Mapping[str, Any], row: Row, column: str, words: Sequence[str]
+) -> Recipe:
+    try:
+        # One thread a cell: as many cells as there are cores run side by side.
+        return Recipe.from_dict(below, f"method={row.name}", *words, "train.threads=1", name=grid)
+    except UsageError as error:
+        raise UsageError(f"the grid {grid!r}, method {row.key!r}, {column!r}: {error}") from error
+
+
+def _with_seed(recipe: Recipe, seed: int) -> Recipe:
+    return recipe.with_options("train", **{**recipe.sections["train"], "seed": seed})

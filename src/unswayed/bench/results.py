@@ -1,0 +1,361 @@
+"""What a grid measured, as one JSON file and the page that is made of it and nothing else."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unswayed.bench.grid import Cell, Grid, Row
+from unswayed.bench.runner import finished
+from unswayed.report.table import Spread
+from unswayed.training.files import write_json, write_text
+from unswayed.training.run import Run
+
+FAILURES = "failures.json"
+REFERENCE = "ce"
+"""The method whose time is 1."""
+
+Results = Mapping[str, Any]
+
+
+def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
+    """Return the numbers of all finished cells of a grid, with their origin."""
+    runs = [(cell, Run(folder / cell.folder)) for cell in finished(grid.cells, folder)]
+    missing = {cell.folder for cell in grid.cells} - {cell.folder for cell, _ in runs}
+    failures = {place: why for place, why in read_failures(folder).items() if place in missing}
+    return {
+        "grid": grid.name,
+        "description": grid.description,
+        "command": command,
+        "extends": grid.extends,
+        "seeds": grid.seeds,
+        "epochs": sorted({cell.recipe.settings.epochs for cell in grid.cells}),
+        "origin": _agreed(_origin(run.provenance) for _, run in runs),
+        "columns": [
+            _column(name, words, [run for cell, run in runs if cell.column == name])
+            for name, words in grid.columns.items()
+        ],
+        "methods": [_method(row) for row in grid.rows],
+        "failures": failures,
+        "runs": [_numbers(cell, run) for cell, run in runs],
+    }
+
+
+def _origin(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    data, hardware = provenance["data"], provenance["hardware"]
+    return {
+        "unswayed": provenance["unswayed"],
+        "commit": provenance["commit"],
+        **provenance["software"],
+        **{key: hardware[key] for key in ("name", "cores", "threads", "device", "platform")},
+        "training images": data["samples"],
+        "test images": data["test"],
+        "test fingerprint": data["test_fingerprint"],
+    }
+
+
+def _agreed(origins: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all cells agree in; where they do not, each value and how many cells have it."""
+    seen: dict[str, Counter[Any]] = {}
+    for origin in origins:
+        for key, value in origin.items():
+            seen.setdefault(key, Counter())[value] += 1
+    return {
+        key: next(iter(values)) if len(values) == 1 else {str(v): n for v, n in values.items()}
+        for key, values in seen.items()
+    }
+
+
+def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, Any]:
+    conventions = sorted({run.provenance["noise"]["convention"] for run in runs})
+    return {"name": name, "words": list(words), "noise": "; ".join(conventions)}
+
+
+def _method(row: Row) -> dict[str, Any]:
+    method = row.method
+    return {
+        "key": row.key,
+        "label": row.label,
+        "method": row.name,
+        "words": list(row.words),
+        "paper": method.paper,
+        "networks": method.networks,
+        "forwards": method.forwards,
+        "backwards": method.backwards,
+        "cost": round(method.cost, 3),
+    }
+
+
+def _numbers(cell: Cell, run: Run) -> dict[str, Any]:
+    summary, last = run.summary, run.metrics[-1]
+    selected = summary["selected"] or {}
+    found = {
+        "method": cell.row.key,
+        "column": cell.column,
+        "seed": cell.seed,
+        "last": summary["last"].get("test_accuracy"),
+        "selected": selected.get("test_accuracy"),
+        "selected_epoch": selected.get("epoch"),
+        "holdout_last": summary["last"].get("holdout_accuracy"),
+        "holdout_selected": selected.get("holdout_accuracy"),
+        "memorised": summary["last"].get("wrong_as_given"),
+        "seconds": summary["seconds"],
+        "epochs": summary["epochs"],
+        "noise_rate": run.provenance["noise"].get("realised_rate"),
+        "rate_used": last["terms"].get("noise_rate"),
+    }
+    return {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
+
+
+def read_failures(folder: Path) -> dict[str, str]:
+    """Return why cells failed when they were last tried, by their folders."""
+    file = folder / FAILURES
+    if not file.is_file():
+        return {}
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def note_failure(folder: Path, cell: Cell, why: str) -> None:
+    """Remember why a cell failed, or forget it with an empty reason."""
+    failures = read_failures(folder)
+    if why or cell.folder in failures:
+        failures.pop(cell.folder, None)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / FAILURES, {**failures, **({cell.folder: why} if why else {})})
+
+
+def save(results: Results, folder: Path) -> tuple[Path, Path]:
+    """Write the JSON file and the page, and return where."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, page = folder / f"{results['grid']}.json", folder / f"{results['grid']}.md"
+    write_text(data, to_json(results))
+    write_text(page, render(results))
+    return data, page
+
+
+def to_json(results: Results) -> str:
+    """Return the JSON text, with a line for each run."""
+    rest = {key: value for key, value in results.items() if key != "runs"}
+    head = json.dumps(rest, indent=2, ensure_ascii=False).removesuffix("\n}")
+    rows = ",\n".join(f"    {json.dumps(run, ensure_ascii=False)}" for run in results["runs"])
+    return f'{head},\n  "runs": [\n{rows}\n  ]\n}}\n'
+
+
+def values(results: Results, number: str, **where: Any) -> list[float]:
+    """Return a number of all runs that match, such as `method="ce", column="clean"`."""
+    return [
+        run[number]
+        for run in results["runs"]
+        if run[number] is not None and all(run[key] == value for key, value in where.items())
+    ]
+
+
+def spread(results: Results, number: str, **where: Any) -> Spread | None:
+    """Return mean and deviation over the seeds, None if no run has the number."""
+    found = values(results, number, **where)
+    return Spread.of(found) if found else None
+
+
+def relative_seconds(results: Results, method: str) -> float | None:
+    """Return the seconds of an epoch in those of cross entropy, over the columns both have."""
+    ratios = []
+    for column in results["columns"]:
+        pair = [_pace(results, name, column["name"]) for name in (method, REFERENCE)]
+        if pair[0] and pair[1]:
+            ratios.append(pair[0] / pair[1])
+    return statistics.median(ratios) if ratios else None
+
+
+def _pace(results: Results, method: str, column: str) -> float | None:
+    runs = [r for r in results["runs"] if (r["method"], r["column"]) == (method, column)]
+    return statistics.median(r["seconds"] / r["epochs"] for r in runs) if runs else None
+
+
+def percent(found: Spread | None, seeds: int) -> str:
+    """Return `97.3 ± 0.4`, with n where it is not the number of seeds; – without a number."""
+    if found is None:
+        return "–"
+    n = f" (n = {found.n})" if found.n != seeds else ""
+    return found.percent().removesuffix(" %") + n
+
+
+def table(results: Results, number: str, *, rank: bool) -> list[list[str]]:
+    """Return header and rows; ranked, the best of a column is bold and what is near it italic."""
+    names = [column["name"] for column in results["columns"]]
+    keys = [method["key"] for method in results["methods"]]
+    grid = {(k, c): spread(results, number, method=k, column=c) for k in keys for c in names}
+    rows = [["method", *names]]
+    for method in results["methods"]:
+        cells = []
+        for column in names:
+            found = grid[method["key"], column]
+            text = percent(found, results["seeds"])
+            rivals = [grid[key, column] for key in keys] if rank else []
+            cells.append(_ranked(text, found, rivals))
+        rows.append([method["label"], *cells])
+    return rows
+
+
+def _ranked(text: str, found: Spread | None, column: Sequence[Spread | None]) -> str:
+    there = [each for each in column if each is not None]
+    if found is None or len(there) < 2:
+        return text
+    best = max(there, key=lambda each: each.mean)
+    if found.mean == best.mean:
+        return f"**{text}**"
+    return f"*{text}*" if found.mean >= best.mean - best.deviation else text
+
+
+def markdown(rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """Return a Markdown table; after so many columns of words come numbers, to the right."""
+    lines = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines.insert(1, [*["---"] * words, *["---:"] * (len(rows[0]) - words)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+PAGE = """\
+# {grid}
+
+{description}
+
+Made by `{command}` from `{grid}.json`; not edited by hand. {cells}
+
+{columns}
+
+{origin}
+
+{spread}. **Bold** is the best of a column, *italic* what is within one
+standard deviation of the best; neither is a test, and differences of that size may be chance. All
+methods train for {epochs} epochs and share everything but what makes the method. Their options are
+the defaults that `unswayed list` shows, not tuned for these data{exceptions}
+
+## Test accuracy of the last epoch, %
+
+{last}
+
+## Test accuracy of the epoch selected on the noisy hold-out, %
+
+The first epoch with the highest accuracy on held-out training images with their *given* labels. No
+test label selects anything.
+
+{selected}
+
+## Wrong labels memorised, %
+
+Of the training images with a wrong label, the share that the last epoch's network predicts as
+labelled. A network that learnt nothing memorises nothing, so read it beside the accuracy.
+
+{memorised}
+{rates}
+## Cost
+
+Both in those of cross entropy: the work of a step, which is forwards + 2 · backwards, and the
+seconds of an epoch with its evaluation. The seconds were measured while trainings with one thread
+each ran side by side{cores}; read them as a rough guide.
+
+{cost}
+"""
+
+RATES = """
+## Noise rate that methods worked with, %
+
+In the last epoch, by those that want to know the share of wrong labels. Unless an option gives it,
+they estimate it from the noisy hold-out.
+
+{table}
+"""
+
+
+def render(results: Results) -> str:
+    """Return the page."""
+    count, seeds = len(results["runs"]), results["seeds"]
+    cores = results["origin"].get("cores")
+    whole = len(results["methods"]) * len(results["columns"]) * seeds
+    cells = f"All {whole} trainings are in it."
+    if count < whole:
+        cells = f"{count} of {whole} trainings are in it; a missing one is –."
+    return PAGE.format(
+        grid=results["grid"],
+        description=results["description"],
+        command=results["command"],
+        cells=cells + _failures(results["failures"]),
+        columns="\n".join(
+            f"- **{column['name']}**: `{' '.join(column['words'])}`"
+            + (f", that is: {column['noise']}." if column["noise"] else "")
+            for column in results["columns"]
+        ),
+        origin=_origin_words(results["origin"]),
+        spread=(
+            f"Mean ± sample standard deviation over n = {seeds} seeds, which draw noise, weights "
+            "and order anew"
+            if seeds > 1
+            else "One seed, so no deviation is known"
+        ),
+        epochs=" or ".join(map(str, results["epochs"])),
+        exceptions=_exceptions(results["methods"]),
+        last=markdown(table(results, "last", rank=True)),
+        selected=markdown(table(results, "selected", rank=True)),
+        memorised=markdown(table(results, "memorised", rank=False)),
+        rates=_rates(results),
+        cores=f" on {cores} cores" if isinstance(cores, int) else "",
+        cost=markdown(_cost(results)),
+    )
+
+
+def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
+    """Return the end of a sentence on options: which methods the grid gives others."""
+    lines = [f"- {m['label']}: `{' '.join(m['words'])}`" for m in methods if m["words"]]
+    return ", except:\n\n" + "\n".join(lines) if lines else "."
+
+
+def _failures(failures: Mapping[str, str]) -> str:
+    if not failures:
+        return ""
+    lines = [f"- `{cell}`: {why}" for cell, why in failures.items()]
+    return "\n\nThese failed:\n\n" + "\n".join(lines)
+
+
+def _origin_words(origin: Mapping[str, Any]) -> str:
+    same = [f"{k} {v}" for k, v in origin.items() if not isinstance(v, dict) and k != "name"]
+    text = f"Origin: {origin['name']}; " if isinstance(origin.get("name"), str) else "Origin: "
+    text += "; ".join(same) + "."
+    for key, found in origin.items():
+        if isinstance(found, dict):
+            text += f" **Cells differ in {key}**: "
+            text += ", ".join(f"{value} ({n} cells)" for value, n in found.items()) + "."
+    return text
+
+
+def _rates(results: Results) -> str:
+    found = [m for m in results["methods"] if values(results, "rate_used", method=m["key"])]
+    if not found:
+        return ""
+    names = [column["name"] for column in results["columns"]]
+
+    def line(label: str, number: str, key: str) -> list[str]:
+        spreads = [spread(results, number, method=key, column=name) for name in names]
+        return [label, *(percent(each, results["seeds"]) for each in spreads)]
+
+    rows = [["", *names], line("realised", "noise_rate", found[0]["key"])]
+    rows += [line(method["label"], "rate_used", method["key"]) for method in found]
+    return RATES.format(table=markdown(rows))
+
+
+def _cost(results: Results) -> list[list[str]]:
+    rows = [["method", "networks", "forwards", "backwards", "step", "seconds"]]
+    for method in results["methods"]:
+        seconds = relative_seconds(results, method["key"])
+        rows.append(
+            [
+                method["label"],
+                *(f"{method[key]:g}" for key in ("networks", "forwards", "backwards")),
+                f"{method['cost']:.1f}",
+                "–" if seconds is None else f"{seconds:.1f}",
+            ]
+        )
+    return rows

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from unswayed import UsageError, methods
+from unswayed.bench.grid import Grid, shipped, slug
+from unswayed.recipe import shipped as shipped_recipes
+
+SETTINGS = '[settings]\nclean = ["noise.name=none"]\n"sym 20" = ["noise.rate=0.2"]\n'
+
+
+def load(tmp_path, head, tail=SETTINGS):
+    path = tmp_path / "g.toml"
+    path.write_text(f'extends = "digits"\n{head}\n{tail}', encoding="utf-8")
+    return Grid.load(path)
+
+
+def test_cells_are_methods_times_columns_times_seeds(tmp_path):
+    grid = load(tmp_path, 'seeds = 2\nmethods = ["ce", "gce"]')
+    assert [cell.folder for cell in grid.cells[:5]] == [
+        "ce/clean/seed0",
+        "ce/clean/seed1",
+        "ce/sym-20/seed0",
+        "ce/sym-20/seed1",
+        "gce/clean/seed0",
+    ]
+    assert [cell.recipe.settings.seed for cell in grid.cells] == [0, 1] * 4
+    assert all(cell.recipe.settings.threads == 1 for cell in grid.cells)
+
+
+def test_own_sections_lie_below_the_method_and_words_above_it(tmp_path):
+    head = 'set = ["train.lr=0.5"]\nmethods = ["ce", "sln-mo", "ctrr", "elr/cifar100"]'
+    tail = SETTINGS + "[train]\nema = 0.5\nlr = 0.1\n[framework]\nprojector_widths = [8]\n"
+    recipes = {c.row.key: c.recipe.sections for c in load(tmp_path, head, tail).cells}
+    assert recipes["ce"]["train"]["ema"] == 0.5
+    assert recipes["sln-mo"]["train"]["ema"] == 0.999
+    assert recipes["sln-mo"]["train"]["lr"] == 0.5
+    assert recipes["ctrr"]["framework"]["projector_widths"] == [8]
+    assert recipes["elr-cifar100"]["loss"]["weight"] == 7.0
+
+
+def test_a_method_can_come_twice_with_other_options_and_a_label(tmp_path):
+    head = 'methods = ["gce", { name = "gce", label = "GCE, q = 0.3", set = ["loss.q=0.3"] }]'
+    grid = load(tmp_path, head)
+    assert [(row.key, row.label) for row in grid.rows] == [
+        ("gce", "Generalized cross entropy"),
+        ("gce-q-0.3", "GCE, q = 0.3"),
+    ]
+    assert grid.cells[-1].recipe.sections["loss"]["q"] == 0.3
+
+
+def test_costly_methods_and_long_trainings_cost_more(tmp_path):
+    head = 'methods = ["ce", "ctrr", { name = "ce", label = "long", set = ["train.epochs=120"] }]'
+    cost = {cell.row.key: cell.cost for cell in load(tmp_path, head).cells}
+    assert (cost["ce"], cost["long"], cost["ctrr"]) == (60, 120, 180)
+
+
+def test_a_base_is_looked_for_beside_the_grid(tmp_path, monkeypatch):
+    (tmp_path / "base.toml").write_text('extends = "digits"\n[train]\nepochs = 7\n')
+    (tmp_path / "g.toml").write_text(f'extends = "base.toml"\nmethods = ["ce"]\n{SETTINGS}')
+    monkeypatch.chdir("/")
+    assert Grid.load(tmp_path / "g.toml").cells[0].recipe.settings.epochs == 7
+
+
+def test_only_some_methods(tmp_path):
+    grid = load(tmp_path, 'methods = ["ce", "gce"]')
+    assert {cell.row.key for cell in grid.only(["gce"])} == {"gce"}
+    assert len(grid.only([])) == 4
+    with pytest.raises(UsageError, match="did you mean 'gce'"):
+        grid.only(["gcee"])
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "message"),
+    [
+        ("", SETTINGS, "needs methods"),
+        ("methods = []", SETTINGS, "needs methods"),
+        ("methods = [3]", SETTINGS, "3 is no name"),
+        ('methods = ["gcee"]', SETTINGS, "method 'gcee'.*did you mean 'gce'"),
+        ('methods = ["elr/cifar"]', SETTINGS, "no preset 'cifar'"),
+        ('methods = ["ce", "ce"]', SETTINGS, "two methods with the folder 'ce'"),
+        ('methods = [{ name = "ce", labl = "x" }]', SETTINGS, "did you mean 'label'"),
+        ('methods = [{ name = "ce", label = "–" }]', SETTINGS, "no letter"),
+        ('methods = ["ce"]', "", "needs settings"),
+        ('methods = ["ce"]', "[settings]\nclean = 3", "column 'clean': 3 is no list"),
+        ('methods = ["ce"]', '[settings]\n"a b" = []\na-b = []', "two columns"),
+        ('methods = ["ce"]', '[settings]\nx = ["train.seed=3"]', "not for a grid to set"),
+        ('methods = ["ce"]', '[settings]\nx = ["method=gce"]', "not for a grid to set"),
+        ('methods = ["ce"]\nseeds = 0', SETTINGS, "seeds is 0"),
+        ('methods = ["ce"]\nseeds = true', SETTINGS, "seeds is True"),
+        ('methods = ["ce"]\nsede = 1', SETTINGS, "did you mean"),
+        ('methods = ["ce", "gce"]\nset = ["loss.q=0.5"]', SETTINGS, "method 'ce', 'clean'.*'q'"),
+        ('methods = ["ce"]', '[settings]\nx = ["noise.rat=1"]', "'x'.*did you mean 'rate'"),
+        ('methods = ["ce"', SETTINGS, "not valid TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(tmp_path, head, tail, message):
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, head, tail)
+
+
+def test_an_unknown_grid_names_those_there_are():
+    with pytest.raises(UsageError, match="did you mean 'digits-methods'"):
+        Grid.load("digits-method")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_grid_is_valid_described_and_no_recipe(name):
+    grid = Grid.load(name)
+    assert grid.description
+    assert name not in shipped_recipes()
+
+
+def test_the_digits_table_has_every_method_and_equal_epochs():
+    grid = Grid.load("digits-methods")
+    assert {row.key for row in grid.rows} == set(methods.names())
+    assert len({cell.recipe.settings.epochs for cell in grid.cells}) == 1
+
+
+def test_slugs_are_safe_for_file_systems():
+    assert slug("Sym 20 % / Ünï") == "sym-20-uni"
+    assert slug("../x") == "x"
+
+
+def test_the_grid_in_the_documentation_is_valid(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "bench.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    (tmp_path / "mine.toml").write_text(code, encoding="utf-8")
+    assert [row.key for row in Grid.load(tmp_path / "mine.toml").rows][2] == "gce-q-0.5"

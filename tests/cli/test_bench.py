@@ -1,0 +1,98 @@
+"""`unswayed bench`, with cells trained in worker processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from grids import write_grid
+
+from unswayed import Run, train
+from unswayed.bench.grid import Grid
+from unswayed.cli import main
+
+BOOM = '["ce", "coteaching", { name = "ce", label = "boom", set = ["train.lr=1e30"] }]'
+WORDS = ["bench", "tiny.toml", "--workers", "1"]
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return write_grid(tmp_path, methods=BOOM)
+
+
+def test_what_is_missing_is_trained_and_saved_with_its_failures(grid, capsys):
+    first = Grid.load(grid).cells[0]
+    train(first.recipe, run=f"runs/tiny/{first.folder}")  # as if it was done before
+    assert main([*WORDS, "--save", "results"]) == 1
+    out, err = capsys.readouterr()
+    assert "1 of 12 cells are finished already" in err
+    assert "11 of 11 cells, 4 failed, 100 %" in err
+    assert err.count("failed: boom, ") == 4
+    assert out.endswith("results/tiny.json\nresults/tiny.md\n")
+    check_folders()
+    check_results()
+    check_that_nothing_is_trained_again(capsys)
+
+
+def check_folders():
+    run = Run("runs/tiny/coteaching/sym-40/seed1")
+    assert {file.name for file in run.path.iterdir()}.isdisjoint({"records", "checkpoints"})
+    assert run.summary["epochs"] == len(run.metrics) == 2
+    assert run.provenance["hardware"]["threads"] == 1
+
+
+def check_results():
+    found = json.loads(Path("results/tiny.json").read_text(encoding="utf-8"))
+    assert len(found["runs"]) == 8
+    assert found["origin"]["threads"] == 1
+    assert found["command"] == "unswayed bench tiny.toml"
+    assert len(found["failures"]) == 4
+    assert "is not finite at epoch" in found["failures"]["boom/clean/seed0"]
+    first, last = found["runs"][0], found["runs"][-1]
+    accuracy = Run("runs/tiny/ce/clean/seed0").summary["last"]["test_accuracy"]
+    assert first["last"] == pytest.approx(accuracy, abs=1e-6)
+    assert first["memorised"] is None
+    assert last["rate_used"] > 0
+
+
+def check_that_nothing_is_trained_again(capsys):
+    before = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
+    assert main([*WORDS, "--only", "ce", "coteaching"]) == 0
+    assert "all 8 cells are finished; nothing was trained" in capsys.readouterr().err
+    assert main([*WORDS, "--table-only", "--save", "again"]) == 0
+    for name in ("tiny.json", "tiny.md"):
+        assert Path("again", name).read_text() == Path("results", name).read_text()
+    assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--only", "gcee"], "has no method 'gcee'"),
+        (["--workers", "0"], "--workers must be at least 1"),
+    ],
+)
+def test_a_mistake_exits_with_2_in_one_line_and_writes_nothing(grid, more, message, capsys):
+    assert main([*WORDS, *more]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not Path("runs").exists()
+
+
+def test_an_unknown_grid_exits_with_2(capsys):
+    assert main(["bench", "digit-methods"]) == 2
+    assert "did you mean 'digits-methods'" in capsys.readouterr().err
+
+
+def test_list_shows_methods_with_papers_and_presets_and_grids_apart_from_recipes(capsys):
+    assert main(["list", "methods"]) == 0
+    out = capsys.readouterr().out
+    assert "  elr: Early-learning regularization (Liu et al., NeurIPS 2020, eq. 6)\n" in out
+    assert "elr/cifar100" in out
+    assert main(["list", "grids"]) == 0
+    assert "digits-methods: " in capsys.readouterr().out
+    assert main(["list", "recipes"]) == 0
+    assert "digits-methods" not in capsys.readouterr().out
