@@ -39,7 +39,9 @@ def per_image(operation, x, *parameters):
 def test_colour(seed, channels, ours, theirs, low, high):
     x, generator = batch(seed, channels)
     factor = low + (high - low) * torch.rand(B, generator=generator, dtype=torch.float64)
+    before = x.clone()
     assert torch.allclose(ours(x, factor), per_image(theirs, x, factor), atol=2e-5)
+    assert torch.equal(x, before)
 
 
 def test_hue_of_black_white_and_pure_colours():

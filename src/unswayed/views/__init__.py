@@ -35,10 +35,17 @@ class View(ABC):
             u: (B, draws) in [0, 1).
         """
 
+    def kinds(self, u: Tensor) -> Tensor:
+        """Return a whole number for each image, (B,): those of one kind are quicker together."""
+        return torch.zeros(len(u), dtype=torch.int64, device=u.device)
 
-SMALL, CHUNK = 2**18, 2**21
-"""Least and most numbers transformed at a time on a CPU. Larger temporaries would be fetched from
-the system and cleared for every operation, which takes ten times as long as the operation."""
+
+SMALL, CHUNK = 2**18, 2**19
+"""Least and most numbers transformed at a time on a CPU: worth a thread, and near its caches."""
+
+KEPT = 31 * 2**20
+"""Bytes. Linux's C library gives freed memory back, and gets it anew for the next operation, unless
+a block of about this size was freed before: then it keeps twice as much."""
 
 VIEWS: Registry[View] = Registry("view", __name__)
 register = VIEWS.register
@@ -68,25 +75,31 @@ class Policy:
         views = (self.weak, *strongs, *weaks)
         # A view's draws depend on its number, which is the same whatever else is asked for.
         numbers = (0, *(1, 2)[: len(strongs)], *(3,)[: len(weaks)])
-        seen = [
-            torch.empty(images.shape, device=images.device, memory_format=torch.channels_last)
-            for _ in views
-        ]
+        seen = [_empty(images) for _ in views]
         draws = [
             self._draw(view, number, keys, epoch)
             for number, view in zip(numbers, views, strict=True)
         ]
 
-        def make(rows: slice) -> None:
-            x = images[rows].to(torch.float32) / 255
-            for out, view, u in zip(seen, views, draws, strict=True):
-                out[rows] = view(x, u[rows].to(x.device))
+        def make(number: int, rows: Tensor) -> None:
+            x = images.index_select(0, rows.to(images.device)) / 255
+            made = views[number](x, draws[number][rows].to(x.device))
+            if len(rows) == len(images):
+                seen[number].copy_(made)
+                return
+            for row, image in zip(rows.tolist(), made, strict=True):
+                seen[number][row] = image  # several times as fast as an indexed assignment
 
-        pieces = _pieces(images)
-        if len(pieces) == 1:
-            make(pieces[0])
+        tasks = [
+            (number, rows)
+            for number, view in enumerate(views)
+            for rows in _pieces(images, view.kinds(draws[number]))
+        ]
+        if len(tasks) == len(views):
+            for task in tasks:
+                make(*task)
         else:
-            list(_pool(torch.get_num_threads()).map(make, pieces))
+            list(_pool(torch.get_num_threads()).map(make, *zip(*tasks, strict=True)))
         return Views(seen[0], tuple(seen[1 : 1 + len(strongs)]), tuple(seen[1 + len(strongs) :]))
 
     def _draw(self, view: View, number: int, keys: Bits, epoch: int) -> Tensor:
@@ -94,17 +107,26 @@ class Policy:
         return torch.from_numpy(uniform32(self.seed, "view", epoch, number, keys[:, None], draws))
 
 
-def _pieces(images: Tensor) -> list[slice]:
+def _empty(images: Tensor) -> Tensor:
+    """Return room for a view, channels last; NumPy asks the system for few but huge pages."""
+    if images.device.type != "cpu":
+        return torch.empty(images.shape, device=images.device, memory_format=torch.channels_last)
+    room = np.empty(images.permute(0, 2, 3, 1).shape, dtype=np.float32)
+    return torch.from_numpy(room).permute(0, 3, 1, 2)
+
+
+def _pieces(images: Tensor, kinds: Tensor) -> list[Tensor]:
     """Return rows that are worked on at a time: on a CPU, what suits its caches and its cores."""
-    count = len(images)
-    step = count
+    count = step = len(images)
     if images.device.type == "cpu":
         share = max(-(-count // torch.get_num_threads()), SMALL // images[0].numel())
         step = max(1, min(share, CHUNK // images[0].numel()))
-    return [slice(start, start + step) for start in range(0, count, step)]
+    order = kinds.argsort(stable=True) if step < count else torch.arange(count)
+    return [order[start : start + step] for start in range(0, count, step)]
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return workers of one thread each: short operations are not worth sharing among cores."""
+    torch.empty(KEPT, dtype=torch.uint8)
     return ThreadPoolExecutor(threads, "views", initializer=torch.set_num_threads, initargs=(1,))

@@ -56,54 +56,80 @@ def padded_crop(x: Tensor, padding: int, top: Tensor, left: Tensor, flip: Tensor
     return window.permute(0, 3, 1, 2)
 
 
-def _blend(x: Tensor, other: Tensor | float, factor: Tensor) -> Tensor:
-    f = factor.to(x.dtype)[:, None, None, None]
-    return (x * f).add_((1 - f) * other).clamp_(0, 1)
-
-
 def grayscale(x: Tensor) -> Tensor:
     """Return the luma as (B, 1, H, W)."""
     if x.shape[1] == 1:
         return x
     r, g, b = x.unbind(1)
-    return (LUMA[0] * r + LUMA[1] * g + LUMA[2] * b)[:, None]
+    return (r * LUMA[0]).add_(g, alpha=LUMA[1]).add_(b, alpha=LUMA[2])[:, None]
 
 
 def adjust_brightness(x: Tensor, factor: Tensor) -> Tensor:
     """Blend with black."""
-    return _blend(x, 0.0, factor)
+    return adjust_brightness_(x.clone(), factor)
 
 
 def adjust_contrast(x: Tensor, factor: Tensor) -> Tensor:
     """Blend with the image's mean luma."""
-    return _blend(x, grayscale(x).mean(dim=(1, 2, 3), keepdim=True), factor)
+    return adjust_contrast_(x.clone(), factor)
 
 
 def adjust_saturation(x: Tensor, factor: Tensor) -> Tensor:
     """Blend with the image's luma; a gray image stays as it is."""
-    return x if x.shape[1] == 1 else _blend(x, grayscale(x), factor)
+    return adjust_saturation_(x.clone(), factor)
 
 
 def adjust_hue(x: Tensor, shift: Tensor) -> Tensor:
     """Turn the colour wheel by `shift` of a full turn; a gray image stays as it is."""
+    return adjust_hue_(x.clone(), shift)
+
+
+def adjust_brightness_(x: Tensor, factor: Tensor) -> Tensor:
+    """Do `adjust_brightness` in place."""
+    return x.mul_(_per_image(factor, x)).clamp_(0, 1)
+
+
+def adjust_contrast_(x: Tensor, factor: Tensor) -> Tensor:
+    """Do `adjust_contrast` in place."""
+    return _blend_(x, grayscale(x).mean(dim=(1, 2, 3), keepdim=True), factor)
+
+
+def adjust_saturation_(x: Tensor, factor: Tensor) -> Tensor:
+    """Do `adjust_saturation` in place."""
+    return x if x.shape[1] == 1 else _blend_(x, grayscale(x), factor)
+
+
+def adjust_hue_(x: Tensor, shift: Tensor) -> Tensor:
+    """Do `adjust_hue` in place.
+
+    On the colour wheel, red to green to blue, the way from red is 1 + g + b - r sixths of a turn,
+    with the colours stretched to [0, 1]; it goes backwards where there is more blue than green.
+    """
     if x.shape[1] == 1:
         return x
     r, g, b = x.unbind(1)  # (B, H, W)
-    value = torch.maximum(torch.maximum(r, g), b)
-    chroma = value - torch.minimum(torch.minimum(r, g), b)
-    per_chroma = torch.where(chroma == 0, 1, chroma).reciprocal_()
-    sector = torch.where(
-        value == r,
-        (g - b).mul_(per_chroma),
-        torch.where(value == g, (b - r).mul_(per_chroma).add_(2), (r - g).mul_(per_chroma).add_(4)),
-    )  # in sixths of a turn
-    turned = sector.add_(6 * shift.to(x.dtype)[:, None, None])
-    # Each channel is the value less a trapezoid of the chroma, shifted by a third of a turn.
-    start = torch.tensor([5.0, 3.0, 1.0], dtype=x.dtype, device=x.device)[:, None, None]
-    k = turned[:, None] + start  # (B, 3, H, W)
-    k.sub_((k / 6).floor_(), alpha=6)  # the remainder, much faster than torch.remainder
-    fall = torch.minimum(k, 4 - k).clamp_(0, 1).mul_(chroma[:, None])
-    return torch.sub(value[:, None], fall, out=fall)
+    low, high = x.amin(dim=1), x.amax(dim=1)
+    chroma = high - low
+    way = (g - low).add_(b).sub_(r).div_(chroma.clamp_min(torch.finfo(x.dtype).tiny))
+    hue = way.add_(1).copysign_(g - b).div_(6).add_(_per_image(shift, x)[:, 0])  # in turns
+    hue.sub_(hue.floor())
+    # Green and blue rise from the lowest by a trapezoid around a third and two thirds of a turn;
+    # red falls from the highest by one around a half.
+    middle = torch.tensor([1 / 2, 1 / 3, 2 / 3], dtype=x.dtype, device=x.device)[:, None, None]
+    torch.sub(hue[:, None], middle, out=x).abs_().mul_(-6).add_(2).clamp_(0, 1)
+    x.mul_(chroma[:, None])
+    torch.sub(high, r, out=r)
+    x[:, 1:].add_(low[:, None])
+    return x
+
+
+def _blend_(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:
+    f = _per_image(factor, x)
+    return x.mul_(f).add_((1 - f) * other).clamp_(0, 1)
+
+
+def _per_image(parameter: Tensor, x: Tensor) -> Tensor:
+    return parameter.to(x.dtype)[:, None, None, None]
 
 
 def gaussian_blur(x: Tensor, sigma: Tensor, kernel_size: int) -> Tensor:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
+import torch
 from annotated_types import Ge, Le
 from torch import Tensor
 
@@ -12,6 +14,16 @@ from unswayed.types import Fraction, NonNegative, Positive, PositiveFraction
 from unswayed.views import View, register
 from unswayed.views import operations as ops
 from unswayed.views.crops import BOX_DRAWS, random_boxes
+
+ADJUSTMENTS = (
+    (ops.adjust_brightness_, 1.0),
+    (ops.adjust_contrast_, 1.0),
+    (ops.adjust_saturation_, 1.0),
+    (ops.adjust_hue_, 0.0),
+)
+"""What the jitter does, and the factor that changes nothing."""
+
+NONE = -1
 
 
 @register("strong", paper="Chen et al., ICML 2020; Yi et al., CVPR 2022, sec. 4")
@@ -62,11 +74,20 @@ class Strong(View):
         size = (x.shape[2], x.shape[3])
         boxes = random_boxes(u[:, 13:], size, self.area, self.ratio)
         x = ops.resized_crop(x, *boxes, flip=u[:, 0] < self.flip)
-        self._jitter(x, u[:, 1] < self.jitter_probability, u[:, 2:6], u[:, 6:10])
+        self._jitter(x, self._turns(u), u[:, 6:10])
         gray = (u[:, 10] < self.grayscale).nonzero().squeeze(1)
         x[gray] = ops.grayscale(x[gray])
         self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
         return x
+
+    def kinds(self, u: Tensor) -> Tensor:
+        """Return a number for each order of adjustments; close orders begin alike."""
+        first, second, third, fourth = self._turns(u).unbind(1)
+        return 64 * first + 16 * second + 4 * third + fourth
+
+    def _turns(self, u: Tensor) -> Tensor:
+        """Return which adjustment comes first, second, ..., (B, 4); `NONE` where there is none."""
+        return torch.where(u[:, 1:2] < self.jitter_probability, u[:, 2:6].argsort(dim=1), NONE)
 
     def _blur(self, x: Tensor, rows: Tensor, width: Tensor) -> None:
         if len(rows) == 0:
@@ -78,22 +99,20 @@ class Strong(View):
         kernel = min(kernel, 2 * side - 1)  # an edge can be reflected no further
         x[rows] = ops.gaussian_blur(x[rows], sigma, kernel)
 
-    def _jitter(self, x: Tensor, chosen: Tensor, order: Tensor, strength: Tensor) -> None:
-        """Adjust the chosen images in place, each in an order of its own."""
-        operations = (
-            ops.adjust_brightness,
-            ops.adjust_contrast,
-            ops.adjust_saturation,
-            ops.adjust_hue,
-        )
-        turn = order.argsort(dim=1)  # (B, 4): which operation comes first, second, ...
-        for place in range(4):
-            for number, operation in enumerate(operations):
+    def _jitter(self, x: Tensor, turns: Tensor, strength: Tensor) -> None:
+        """Adjust images in place, each in an order of its own."""
+        for turn in turns.T.cpu().numpy():  # (B,)
+            for number in set(turn.tolist()) - {NONE}:
+                operation, middle = ADJUSTMENTS[number]
                 span = self.jitter[number]
                 if span == 0:
                     continue
-                middle = 0.0 if operation is ops.adjust_hue else 1.0
                 low = max(0.0, 1 - span) if middle else -span
                 factor = low + (middle + span - low) * strength[:, number]
-                rows = (chosen & (turn[:, place] == number)).nonzero().squeeze(1)
-                x[rows] = operation(x[rows], factor[rows])
+                rows = np.flatnonzero(turn == number)
+                if rows[-1] - rows[0] < len(rows):  # neighbours stay where they are
+                    part = slice(rows[0], rows[-1] + 1)
+                    operation(x[part], factor[part])
+                else:
+                    some = torch.from_numpy(rows).to(x.device)
+                    x[some] = operation(x[some], factor[some])
