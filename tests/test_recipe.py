@@ -284,8 +284,31 @@ def test_a_file_may_name_a_method_and_say_more(tmp_path):
         (("method=limit", "loss.name=gce"), "loss of its own"),
         (("method=gce", "loss.q=1.5"), "'q'"),
         (("method=ctrr", "regularizer.tau=7"), "tau"),
+        (("method=coteaching", "learner.noise_rate=knwon"), "'estimate' or 'known'"),
+        (("method=coteaching", "learner.noise_rate=1.5"), "less than 1"),
+        (("method=coteaching", "regularizer.tau=0.3"), "has no regularizer"),
     ],
 )
 def test_a_mistake_in_a_method_is_named(words, message):
     with pytest.raises(UsageError, match=message):
         Recipe.load("digits", *words)
+
+
+def test_the_last_method_is_the_only_one(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "digits"\nmethod = "sln-mo-lc"\n')
+    assert Recipe.load(file).sections["train"]["ema"] == 0.999
+    plain = Recipe.load(file, "method=ce")
+    assert plain.sections == Recipe.load("digits", "method=ce").sections
+    child = tmp_path / "child.toml"
+    child.write_text('extends = "mine.toml"\nmethod = "limit"\n')
+    assert Recipe.load(child).sections == Recipe.load("digits", "method=limit").sections
+
+
+def test_options_of_another_loss_or_learner_do_not_stay():
+    base = Recipe.load("digits", "method=limit-laplace").sections
+    limit = Recipe.from_dict(base, "method=limit").sections
+    assert limit["learner"]["distribution"] == "gaussian"
+    bootstrap = Recipe.load("digits", "method=bootstrap-soft").sections
+    elr = Recipe.from_dict(bootstrap, "method=elr").sections
+    assert elr["loss"]["beta"] == 0.7

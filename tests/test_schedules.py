@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from unswayed.schedules import Constant, Cosine, Ramp, value_at
+from unswayed.schedules import Constant, Cosine, Ramp, restart_epoch, value_at
 
 
 def test_a_plain_number_is_constant():
@@ -20,3 +20,10 @@ def test_ramp(progress, expected):
 def test_cosine(progress):
     expected = 2 + 6 * (1 + math.cos(math.pi * progress)) / 2
     assert value_at(Cosine(8, 2), progress) == pytest.approx(expected)
+
+
+def test_a_restart_leaves_an_epoch_on_either_side():
+    assert restart_epoch(0.0, 10) == 0
+    assert [restart_epoch(0.5, epochs) for epochs in (10, 3, 2)] == [5, 2, 1]
+    assert restart_epoch(0.01, 10) == 1
+    assert restart_epoch(0.99, 10) == 9

@@ -79,18 +79,22 @@ class Recipe:
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
         """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
         name, raw = _read(source)
-        raw = _extended(raw, name, Path(source).parent)
+        another = any(word.startswith("method=") for word in overrides)
+        raw = _extended(raw, name, Path(source).parent, methodless=another)
         return cls.from_dict(raw, *overrides, name=name)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
         """Make a recipe of nested tables, as a TOML file would hold them."""
-        raw = _extended(raw, name, Path())
         values = [_parse(word) for word in overrides]
-        for _, method in [pair for pair in values if pair[0] == "method"]:
-            _use_method(raw, method)
-        for key, value in _names_first([pair for pair in values if pair[0] != "method"]):
+        methods = [value for key, value in values if key == "method"]
+        raw = _extended(raw, name, Path(), methodless=bool(methods))
+        if methods:
+            _use_method(raw, methods[-1])
+        values = _names_first([pair for pair in values if pair[0] != "method"])
+        for key, value in values:
             _set(raw, key, value)
+        _check_wanted(raw, [key for key, _ in values])
         about = raw.pop("description", "")
         for section in raw:
             if section not in SECTIONS:
@@ -167,21 +171,32 @@ def _read(source: str | Path) -> tuple[str, Options]:
 
 
 def _extended(
-    raw: Mapping[str, Any], name: str, folder: Path, seen: tuple[str, ...] = ()
+    raw: Mapping[str, Any],
+    name: str,
+    folder: Path,
+    seen: tuple[str, ...] = (),
+    *,
+    methodless: bool = False,
 ) -> Options:
-    """Return the recipe laid over the one it extends; a file is looked for in `folder`."""
+    """Return the recipe laid over the one it extends; a file is looked for in `folder`.
+
+    There is one method, the last that is named: of those below, nothing is left. `methodless` says
+    that another one comes.
+    """
     own = copy.deepcopy(dict(raw))
     base, method = own.pop("extends", None), own.pop("method", None)
     if base is None and method is None:
         return own
-    below = _base(base, name, folder, seen)
-    if method is not None:
+    below = _base(base, name, folder, seen, methodless=methodless or method is not None)
+    if method is not None and not methodless:
         _use_method(below, method)
     _lay_over(below, own)
     return below
 
 
-def _base(base: Any, name: str, folder: Path, seen: tuple[str, ...]) -> Options:
+def _base(
+    base: Any, name: str, folder: Path, seen: tuple[str, ...], *, methodless: bool
+) -> Options:
     """Return the recipe that another one extends."""
     if base is None:
         return {}
@@ -191,13 +206,20 @@ def _base(base: Any, name: str, folder: Path, seen: tuple[str, ...]) -> Options:
         base = str(folder / base)
     if base in seen:
         raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
-    below = _extended(_read(base)[1], base, Path(base).parent, (*seen, base))
+    text = _read(base)[1]
+    below = _extended(text, base, Path(base).parent, (*seen, base), methodless=methodless)
     below.pop("description", None)
     return below
 
 
 def _use_method(raw: Options, method: Any) -> None:
-    """Set what a method such as `elr` or `elr/cifar100` consists of."""
+    """Set what a method such as `elr` or `elr/cifar100` consists of.
+
+    Options of a framework and a regularizer stay: they belong to the data as much as to the
+    method. Those of learner and loss do not: the same word means another thing in another loss.
+    """
+    for section in ("learner", "loss"):
+        raw.pop(section, None)
     for key, value in _names_first(list(load_method(str(method)).items())):
         _set(raw, key, value)
 
@@ -277,6 +299,15 @@ def _is_table(place: str, value: Any) -> Options:
     if not isinstance(value, dict):
         raise UsageError(f"the section {place!r} of a recipe is a table, not {value!r}")
     return value
+
+
+def _check_wanted(raw: Options, keys: list[str]) -> None:
+    """Refuse words for a framework or regularizer where the learner has no use for them."""
+    learner = LEARNERS[_name_in(raw, "learner")]
+    for key in keys:
+        section = key.partition(".")[0]
+        if section in ("framework", "regularizer") and section not in learner.facts:
+            raise UsageError(f"{key}: the learner {learner.name!r} has no {section}; leave it out")
 
 
 def _resolve(raw: Options) -> dict[str, Options]:

@@ -64,9 +64,13 @@ def explain(error: ValidationError, where: str, valid: Iterable[str]) -> str:
     errors = error.errors()
     worst = max(reversed(errors), key=lambda each: len(each["loc"]))
     if len(worst["loc"]) == 2 and not isinstance(worst["input"], dict):
-        worst = errors[0]
+        # Of a word or a number, the complaint that is about words or about numbers.
+        word = isinstance(worst["input"], str)
+        apt = [each for each in errors if (each["type"] == "literal_error") == word]
+        worst = (apt or errors)[0]
     option = str(worst["loc"][0])
-    inner = [str(part) for part in worst["loc"][1:] if "[" not in str(part) and part != "float"]
+    kinds = ("float", "constrained-float")
+    inner = [str(part) for part in worst["loc"][1:] if "[" not in str(part) and part not in kinds]
     if worst["type"] == "extra_forbidden" and not inner:
         return f"{where} has no option {option!r}; {did_you_mean(option, valid)}"
     if worst["type"] == "missing" and not inner:

@@ -80,6 +80,14 @@ NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
 FractionSchedule = Annotated[Scheduled, _within(0, 1)]
 
 
+def restart_epoch(share: float, epochs: int) -> int:
+    """Return the epoch with which a training that restarts begins anew; 0 if it never does.
+
+    Both parts have at least one epoch.
+    """
+    return min(max(1, round(share * epochs)), epochs - 1) if share else 0
+
+
 def value_at(scheduled: Scheduled, progress: float) -> float:
     """Return the number that holds at this progress."""
     return scheduled(progress) if callable(scheduled) else scheduled

@@ -56,7 +56,7 @@ def test_numbers_come_from_the_results(tmp_path):
         "grid": "g",
         "seeds": 1,
         "columns": [{"name": "sym 40"}],
-        "methods": [{"key": "ce", "words": ["train.lr=0.1"]}],
+        "methods": [{"key": "ce", "options": ["train.lr=0.1"]}],
         "runs": [{"method": "ce", "column": "sym 40", "seed": 0, **numbers}],
     }
     write(tmp_path, results)

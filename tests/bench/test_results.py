@@ -42,7 +42,7 @@ def run(method, column, seed, last, **more):
 
 def method(key, label, cost=1):
     costs = {"networks": 1, "forwards": cost, "backwards": cost, "cost": float(cost)}
-    return {"key": key, "label": label, "method": key, "words": [], "paper": "", **costs}
+    return {"key": key, "label": label, "method": key, "options": [], "paper": "", **costs}
 
 
 @pytest.fixture

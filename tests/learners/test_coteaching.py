@@ -89,3 +89,11 @@ def test_a_rate_that_cannot_be_is_refused(rate):
 def test_an_unknown_known_rate_is_refused():
     with pytest.raises(UsageError, match="noise_rate=estimate"):
         build("coteaching", known_rate=None, noise_rate="known")
+
+
+def test_a_loss_that_draws_draws_differently_for_each_network(batch):
+    first, second = build("coteaching", loss="sln").losses
+    logits = torch.zeros(B, 3, dtype=torch.float64)
+    logits[:, 0] = 1
+    losses = [loss.train()(logits, batch.labels, batch.index) for loss in (first, second)]
+    assert not torch.equal(*losses)

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from learners.parts import B, K, N, build, make_batch, overview
+from unswayed.learners.dividemix import sharpened
 from unswayed.learners.mixing import draw_mix
 
 
@@ -124,3 +125,20 @@ def test_the_weight_of_the_unlabelled_rises_after_the_warm_up(batch):
     learner = build("dividemix", warmup=0.2, ramp=0.4, unlabelled_weight=10.0)
     found = [learner._unlabelled_weight(replace(batch, progress=p)) for p in (0.2, 0.4, 0.6, 0.9)]
     assert found == pytest.approx([0, 5, 10, 10])
+
+
+def test_a_short_training_still_warms_up_for_an_epoch():
+    learner = build("dividemix", warmup=1 / 30)
+    given, p = torch.zeros(N, dtype=torch.long), torch.full((N, K), 1 / K).double()
+    learner.before_epoch(overview(given, p, epoch=0))
+    assert not learner.divided
+    learner.before_epoch(overview(given, p, epoch=1))
+    assert learner.divided
+
+
+def test_sharpening_is_a_power_and_survives_a_low_temperature(generator):
+    p = torch.rand(5, 100, generator=generator).softmax(1)
+    powered = p.double() ** 2
+    expected = powered / powered.sum(1, keepdim=True)
+    assert torch.allclose(sharpened(p.double(), 0.5), expected)
+    assert torch.isfinite(sharpened(p, 0.01)).all()

@@ -65,6 +65,7 @@ def test_steps_drop_the_rate_at_shares_of_the_training():
     settings = Settings(epochs=120, lr=1.0, schedule="steps", milestones=(1 / 3, 2 / 3), gamma=0.1)
     rates = [learning_rate(settings, epoch, 0, 1) for epoch in (0, 39, 40, 79, 80, 119)]
     assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
+    assert learning_rate(settings, 0, 0, 1, epochs=1) == 1.0  # the first epoch is never dropped
 
 
 def test_a_schedule_can_be_shorter_than_the_training():

@@ -274,5 +274,12 @@ def test_forward_correction_goes_back_to_its_best_network_and_trains_on(tiny):
         estimated = bool(trainer.learner.loss.estimated)
         assert estimated == (event.epoch >= 2)
     matrix = trainer.learner.loss.matrix
+    assert trainer.learner.findings() == {"matrix": matrix.tolist()}
     assert torch.allclose(matrix.sum(1), torch.ones(10))
     assert not torch.equal(matrix, torch.eye(10))
+
+
+def test_a_training_that_begins_anew_needs_two_epochs(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "method=forward", "train.epochs=1")
+    with pytest.raises(UsageError, match="begins anew"):
+        assemble(recipe)

@@ -8,6 +8,7 @@ Everything is checked when a grid is loaded: no cell is trained of one that is w
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 import unicodedata
@@ -20,7 +21,7 @@ from typing import Any
 from unswayed import methods
 from unswayed.errors import UsageError
 from unswayed.methods import Method
-from unswayed.recipe import SECTIONS, Recipe
+from unswayed.recipe import SECTIONS, TRAIN, Recipe
 from unswayed.registry import did_you_mean
 
 OWN = ("description", "extends", "seeds", "methods", "settings", "set")
@@ -56,6 +57,26 @@ class Cell:
     def folder(self) -> str:
         """Where its run goes, below the folder of the grid."""
         return f"{self.row.key}/{slug(self.column)}/seed{self.seed}"
+
+    @property
+    def options(self) -> list[str]:
+        """Options that are neither defaults nor what makes the method, as `loss.q=0.5`."""
+        own = methods.load(self.row.method.name)
+        found = []
+        for place in ("learner", "loss", "framework", "regularizer", "train"):
+            if place == "train":
+                component, options = TRAIN, dict(self.recipe.sections["train"])
+                named = {word.partition("=")[0] for word in self.row.words}
+                options = {k: v for k, v in options.items() if f"train.{k}" in named}
+            else:
+                component, options = self.recipe.component(place)
+            plain = component.resolve({})
+            found += [
+                f"{place}.{key}={json.dumps(value)}"
+                for key, value in options.items()
+                if value != plain[key] and not _same(value, own.get(f"{place}.{key}"))
+            ]
+        return found
 
     @property
     def title(self) -> str:
@@ -115,6 +136,13 @@ class Grid:
                     f"the grid {self.name!r} has no method {name!r}; {did_you_mean(name, keys)}"
                 )
         return [cell for cell in self.cells if not names or cell.row.key in names]
+
+
+def _same(value: Any, set_by_method: Any) -> bool:
+    """Return whether an option is what the method makes it; of a table, in what the method says."""
+    if isinstance(value, dict) and isinstance(set_by_method, dict):
+        return all(value.get(key) == inner for key, inner in set_by_method.items())
+    return bool(value == set_by_method)
 
 
 def shipped() -> dict[str, str]:
@@ -177,7 +205,8 @@ def _row(grid: str, entry: Any) -> Row:
         methods.load(table["name"])
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    title = methods.get(table["name"].partition("/")[0]).title
+    name, _, preset = table["name"].partition("/")
+    title = methods.get(name).title + (f" ({preset})" if preset else "")
     key = slug(str(table.get("label", table["name"])))
     if not key:
         raise UsageError(f"{where}: the label {table['label']!r} has no letter and no digit")

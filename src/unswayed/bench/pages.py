@@ -53,8 +53,9 @@ INDEX = """\
 # Methods
 
 `method=NAME` sets learner, loss, framework and regularizer of a recipe; `method=NAME/PRESET` also
-the options that a paper or its code tuned for a data set. `unswayed list methods` prints this list.
-Cost counts forwards and, twice, backwards of a step, in those of cross entropy.
+the options that a paper or its code tuned for a data set (CTRR's are those of its published code,
+which is the BYOL form, also where another framework uses them). `unswayed list methods` prints this
+list. Cost counts forwards and, twice, backwards of a step, in those of cross entropy.
 {measured}
 {table}
 """
@@ -231,8 +232,8 @@ def _numbers(method: Method, results: Results | None) -> str:
 
 def _with(method: Method, results: Results) -> str:
     """Return with which options the numbers were measured."""
-    words = next(m["words"] for m in results["methods"] if m["key"] == method.name)
-    return f", with `{' '.join(words)}`" if words else ", with the defaults"
+    options = next(m["options"] for m in results["methods"] if m["key"] == method.name)
+    return f", with `{' '.join(options)}`" if options else ", with the defaults"
 
 
 def _spread(results: Results | None, number: str, method: str, column: str) -> str:

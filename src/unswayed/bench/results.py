@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unswayed.bench.grid import Cell, Grid, Row
+from unswayed.bench.grid import Cell, Grid
 from unswayed.bench.runner import finished
 from unswayed.report.table import Spread
 from unswayed.training.files import write_json, write_text
@@ -39,7 +39,9 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
             _column(name, words, [run for cell, run in runs if cell.column == name])
             for name, words in grid.columns.items()
         ],
-        "methods": [_method(row) for row in grid.rows],
+        "methods": [
+            _method(next(cell for cell in grid.cells if cell.row == row)) for row in grid.rows
+        ],
         "failures": failures,
         "runs": [_numbers(cell, run) for cell, run in runs],
     }
@@ -75,13 +77,13 @@ def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, A
     return {"name": name, "words": list(words), "noise": "; ".join(conventions)}
 
 
-def _method(row: Row) -> dict[str, Any]:
-    method = row.method
+def _method(cell: Cell) -> dict[str, Any]:
+    row, method = cell.row, cell.row.method
     return {
         "key": row.key,
         "label": row.label,
         "method": row.name,
-        "words": list(row.words),
+        "options": cell.options,
         "paper": method.paper,
         "networks": method.networks,
         "forwards": method.forwards,
@@ -232,7 +234,7 @@ Made by `{command}` from `{grid}.json`; not edited by hand. {cells}
 {spread}. **Bold** is the best of a column, *italic* what is within one
 standard deviation of the best; neither is a test, and differences of that size may be chance. All
 methods train for {epochs} epochs and share everything but what makes the method. Their options are
-the defaults that `unswayed list` shows, not tuned for these data{exceptions}
+the defaults that `unswayed list` shows{exceptions}
 
 ## Test accuracy of the last epoch, %
 
@@ -308,8 +310,12 @@ def render(results: Results) -> str:
 
 
 def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
-    """Return the end of a sentence on options: which methods the grid gives others."""
-    lines = [f"- {m['label']}: `{' '.join(m['words'])}`" for m in methods if m["words"]]
+    """Return the end of a sentence on options: which methods are given others."""
+    groups: dict[str, list[str]] = {}
+    for method in methods:
+        if method["options"]:
+            groups.setdefault(" ".join(method["options"]), []).append(method["label"])
+    lines = [f"- {', '.join(labels)}: `{options}`" for options, labels in groups.items()]
     return ", except:\n\n" + "\n".join(lines) if lines else "."
 
 

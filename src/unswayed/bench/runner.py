@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from unswayed.bench.grid import Cell
-from unswayed.build import train
+from unswayed.build import pick_device, train
 from unswayed.errors import InterruptedRunError, UsageError
 from unswayed.recipe import Recipe
 from unswayed.training.durable import StopRequest, stop_on_signal
@@ -259,7 +259,10 @@ def describe(error: Exception) -> str:
     return text if ours else f"{type(error).__name__}: {text}"
 
 
-def default_workers() -> int:
-    """Return how many cores this process may use."""
+def default_workers(cells: Sequence[Cell]) -> int:
+    """Return how many cores this process may use, but one if cells would share an accelerator."""
+    devices = {cell.recipe.settings.device for cell in cells}
+    if any(pick_device(name).type != "cpu" for name in devices):
+        return 1
     affinity: Any = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -44,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
-    workers = default_workers() if args.workers is None else args.workers
+    grid = Grid.load(args.grid)
+    workers = default_workers(grid.cells) if args.workers is None else args.workers
     if workers < 1:
         raise UsageError("--workers must be at least 1")
-    grid = Grid.load(args.grid)
     folder = Path(args.runs or Path("runs") / grid.name)
     failed: dict[str, str] = {}
     if not args.table_only:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Any, Literal
 
 from torch import nn
 
@@ -37,6 +37,10 @@ class Learner(nn.Module, ABC):
 
     def before_epoch(self, overview: Overview) -> None:
         """Called before every epoch, for learners that look at the whole training set."""
+
+    def findings(self) -> dict[str, Any]:
+        """Return what it has estimated, as plain values for the run's summary."""
+        return {}
 
 
 LEARNERS: Registry[Learner] = Registry("learner", __name__)

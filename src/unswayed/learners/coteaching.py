@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,6 +49,10 @@ class CoTeaching(TwoNetworks):
         """Estimate the noise rate where it was not given."""
         super().before_epoch(overview)
         self.rate.before_epoch(overview)
+
+    def findings(self) -> dict[str, Any]:
+        """Return the noise rate, if it was estimated."""
+        return self.rate.findings()
 
     def forward(self, batch: Batch) -> Terms:
         """Return the mean losses over what the other network selected."""

@@ -18,8 +18,9 @@ from unswayed.types import Batch, BelowOne, Count, Fraction, NonNegative, Overvi
 class DivideMix(Learner):
     """Two networks; each divides the data for the other, which learns semi-supervised by MixMatch.
 
-    Both networks take their step on the same batch, divided by the peer; the published code
-    trains one network for an epoch, then the other, on batches of labelled and unlabelled images.
+    Both networks take their step on the same batch, divided by the peer, and guess labels in
+    training mode; the published code trains one network for an epoch, then the other, on batches
+    of labelled and unlabelled images, with the peer in evaluation mode.
     """
 
     classifier: Ensemble
@@ -50,7 +51,8 @@ class DivideMix(Learner):
             new_classifier: makes the second.
             num_samples: N.
             run_seed: of the run.
-            warmup: share of the training with plain cross entropy; 10 of 300 epochs for CIFAR-10.
+            warmup: share of the training with plain cross entropy, at least an epoch if it is not
+                0; 10 of 300 epochs for CIFAR-10.
             unlabelled_weight: λ_u, which must suit the noise: 0 for little or asymmetric noise.
             ramp: share of the training over which λ_u rises after the warm-up; 16 of 300 epochs.
             alpha: of MixMatch's Beta(α, α).
@@ -70,7 +72,7 @@ class DivideMix(Learner):
 
     def before_epoch(self, overview: Overview) -> None:
         """Co-divide: fit each network's losses by a mixture of two Gaussians."""
-        if overview.epoch < overview.first_epoch(self.warmup):
+        if overview.epoch < max(overview.first_epoch(self.warmup), self.warmup > 0):
             return
         self.divided.fill_(True)
         rows = overview.rows
@@ -141,8 +143,7 @@ def spread(losses: Tensor) -> Tensor:
 
 def sharpened(p: Tensor, temperature: float) -> Tensor:
     """Return p^(1/T), normalised; eq. 6."""
-    powered = p ** (1 / temperature)
-    return powered / powered.sum(dim=1, keepdim=True)
+    return (p.clamp_min(1e-30).log() / temperature).softmax(dim=1)
 
 
 def average(values: Tensor, mask: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class ELRPlus(Learner):
             alpha: of mixup's Beta(α, α).
             decay: share of an averaged network that stays each step.
             ramp: share of the training over which λ and the decay rise by exp(-5(1-x)²).
-            sharpen_labels: multiply the labels by the targets and normalise, as for CIFAR-100.
+            sharpen_labels: multiply mixed labels by mixed targets and normalise, as for CIFAR-100.
         """
         super().__init__()
         self.second = new_classifier()
@@ -117,14 +117,14 @@ class ELRPlus(Learner):
     def _losses(self, k: int, batch: Batch, t: Tensor) -> tuple[Tensor, Tensor]:
         """Return cross entropy and log(1 - <t, p>) of network k on mixed images."""
         mix = draw_mix(batch, self.alpha, self.run_seed, f"elr+ {k}")
-        labels = F.one_hot(batch.labels, t.shape[1]).to(t.dtype)
+        t, labels = mix(t), mix(F.one_hot(batch.labels, t.shape[1]).to(t.dtype))
         if self.sharpen_labels:
             labels = labels * t
             labels = labels / labels.sum(dim=1, keepdim=True).clamp_min(1e-12)
         log_p = F.log_softmax(self.online[k](mix(batch.views.weak)), dim=1)
         p = log_p.exp().clamp(EPS, 1 - EPS)
-        aligned = (mix(t) * p).sum(dim=1).clamp(max=1 - EPS)
-        return -(mix(labels) * log_p).sum(dim=1).mean(), torch.log1p(-aligned).mean()
+        aligned = (t * p).sum(dim=1).clamp(max=1 - EPS)
+        return -(labels * log_p).sum(dim=1).mean(), torch.log1p(-aligned).mean()
 
 
 def rampup(progress: float, over: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -51,6 +52,10 @@ class JoCoR(TwoNetworks):
         """Estimate the noise rate where it was not given."""
         super().before_epoch(overview)
         self.rate.before_epoch(overview)
+
+    def findings(self) -> dict[str, Any]:
+        """Return the noise rate, if it was estimated."""
+        return self.rate.findings()
 
     def forward(self, batch: Batch) -> Terms:
         """Return the mean joint loss over the samples that are kept."""

@@ -22,7 +22,7 @@ def clean_probability(losses: Tensor) -> Tensor:
     spread = losses.max() - losses.min() if len(losses) else losses.sum()
     if len(losses) < 2 or not spread > 1e-12:
         return torch.ones_like(losses)
-    scaled = ((losses - losses.min()) / spread).double().cpu().numpy()[:, None]
+    scaled = ((losses - losses.min()) / spread).cpu().double().numpy()[:, None]
     mixture = GaussianMixture(
         2, max_iter=10, tol=1e-2, reg_covar=5e-4, means_init=[[0.0], [1.0]], random_state=0
     )

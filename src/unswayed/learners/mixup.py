@@ -30,7 +30,10 @@ class Mixup(Learner):
         """
         super().__init__()
         if loss.has_memory or loss.restart:
-            raise UsageError("mixup needs a loss that neither remembers samples nor restarts")
+            raise UsageError(
+                "mixup needs a loss that neither remembers samples nor restarts the training; "
+                "choose another, or for forward and backward give loss.matrix"
+            )
         self.classifier, self.loss = classifier, loss
         self.run_seed, self.alpha = run_seed, alpha
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from annotated_types import Ge, Lt
@@ -12,7 +12,7 @@ from unswayed.errors import UsageError
 from unswayed.learners.mixture import clean_probability
 from unswayed.types import Overview
 
-RateOption = Annotated[float, Ge(0), Lt(1)] | Literal["estimate", "known"]
+RateOption = Literal["estimate", "known"] | Annotated[float, Ge(0), Lt(1)]
 
 
 class NoiseRate(nn.Module):
@@ -35,6 +35,10 @@ class NoiseRate(nn.Module):
         self.estimated = source == "estimate"
         start = known_rate if source == "known" else source
         self.register_buffer("value", torch.tensor(0.0 if self.estimated else float(start or 0)))
+
+    def findings(self) -> dict[str, Any]:
+        """Return the rate, if it was estimated."""
+        return {"noise_rate": float(self.value)} if self.estimated else {}
 
     def before_epoch(self, overview: Overview) -> None:
         """Estimate anew, if that is asked for; before the first epoch nothing is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -68,6 +69,10 @@ class Regularized(Learner):
         self.loss.before_epoch(overview)
         if self.targets is not None:
             self.targets.before_epoch(overview)
+
+    def findings(self) -> dict[str, Any]:
+        """Return what the loss has estimated."""
+        return self.loss.findings()
 
     def before_step(self, progress: float) -> None:
         """Let the framework move its target."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unswayed.errors import UsageError
 from unswayed.learners import Classifier, Ensemble, Learner
 from unswayed.losses import Loss
+from unswayed.randomness import torch_seed
 from unswayed.types import Overview
 
 
@@ -25,9 +26,14 @@ class TwoNetworks(Learner):
     ) -> None:
         super().__init__()
         if loss.restart:
-            raise UsageError("two networks cannot use a loss that restarts the training")
+            raise UsageError(
+                "two networks cannot use a loss that restarts the training; give it its matrix "
+                "(loss.matrix=known, or the rows), or choose another loss"
+            )
         self.classifier = Ensemble([classifier, new_classifier()])
-        self.losses = nn.ModuleList([loss, copy.deepcopy(loss)])
+        other = copy.deepcopy(loss)
+        other.run_seed = torch_seed(loss.run_seed, "second network")
+        self.losses = nn.ModuleList([loss, other])
 
     def before_epoch(self, overview: Overview) -> None:
         """Let each loss look at the training set with its own network."""

@@ -7,6 +7,7 @@ only the learner averages, because the audit and small-loss selection need every
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -16,6 +17,9 @@ from unswayed.types import Overview
 
 class Loss(nn.Module, ABC):
     """A label loss. What it remembers is a buffer, and changes in training mode only."""
+
+    run_seed: int = 0
+    """Of what it draws, if it draws."""
 
     restart: float = 0.0
     """Share of the training after which it begins anew: fresh momentum, a new learning-rate
@@ -38,6 +42,10 @@ class Loss(nn.Module, ABC):
 
     def before_epoch(self, overview: Overview) -> None:
         """Called before every epoch, for losses that look at the whole training set."""
+
+    def findings(self) -> dict[str, Any]:
+        """Return what it has estimated, as plain values for the run's summary."""
+        return {}
 
 
 LOSSES: Registry[Loss] = Registry("loss", __name__)

@@ -9,7 +9,7 @@ Training then begins anew from that network with the corrected loss.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
 from unswayed.losses.best import Best
+from unswayed.schedules import restart_epoch
 from unswayed.types import Fraction, Overview
 
 Matrix = NDArray[np.float64]
@@ -84,13 +85,17 @@ class Corrected(Loss):
         if self.best is None or self.estimated:
             return
         self.best.offer(overview.network, _fit(overview))
-        if overview.epoch < max(1, overview.first_epoch(self.warmup)):
+        if overview.epoch < restart_epoch(self.warmup, overview.epochs):
             return
         p = overview.look(self.best.network, overview.rows).cpu().double().numpy()
         self.use(mixed(estimated_matrix(p, self.percentile), self.identity))
         # What is evaluated may be an average of the weights that are trained: both go back.
         self.best.restore(*self.trained, overview.network)
         self.estimated.fill_(True)
+
+    def findings(self) -> dict[str, Any]:
+        """Return T, once it is estimated."""
+        return {"matrix": self.matrix.tolist()} if self.estimated else {}
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """Return (B,)."""

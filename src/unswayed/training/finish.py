@@ -34,7 +34,7 @@ The recipe is in `recipe.toml`, where the numbers come from in `provenance.json`
 
 def finish(trainer: Trainer, run: Run, model: dict[str, Any], name: str) -> None:
     """Write the artefacts, the summary last: a folder that has it is finished."""
-    summary = summarise(run.metrics)
+    summary = summarise(run.metrics) | {"estimated": trainer.learner.findings()}
     files.write_tensors(run.path / "model.safetensors", trainer.classifier.state_dict(), {})
     if summary["selected"]:
         _keep_selected(run, summary["selected"]["epoch"])

@@ -50,7 +50,8 @@ def learning_rate(
     if settings.schedule == "constant":
         return settings.lr
     if settings.schedule == "steps":
-        passed = sum(epoch >= round(share * epochs) for share in settings.milestones)
+        drops = [max(share > 0, round(share * epochs)) for share in settings.milestones]
+        passed = sum(epoch >= drop for drop in drops)
         return settings.lr * settings.gamma**passed
     if settings.schedule_unit == "epoch":
         position = math.floor(position)
@@ -75,7 +76,7 @@ def unpack_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -
     for key, value in tensors.items():
         number, name = key.split(".", 1)
         parameter = parameters[int(number)]
-        like = parameter if value.shape == parameter.shape else value  # keep the memory layout
-        optimizer.state[parameter][name] = torch.empty_like(like, device=parameter.device).copy_(
-            value
-        )
+        # Keep the layout of the parameter; what is no tensor of its shape, Adam's count of steps,
+        # stays on the CPU, where PyTorch wants it.
+        like = parameter if value.shape == parameter.shape else value
+        optimizer.state[parameter][name] = torch.empty_like(like).copy_(value)

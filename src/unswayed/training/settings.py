@@ -29,7 +29,8 @@ class Settings:
         gamma: factor of each drop of "steps".
         schedule_unit: move the learning rate every step, or every epoch as in the published code.
         warmup_epochs: the learning rate rises linearly over these.
-        clip_norm: largest gradient norm; 0 does not clip.
+        clip_norm: largest gradient norm of all parameters together, also of two networks; 0 does
+            not clip.
         drop_last: leave out the last, smaller batch of an epoch.
         ema: decay of a moving average of the weights that is evaluated and saved; 0 is none.
         holdout: share of the noisy training rows held out for selection, stratified by label.

@@ -22,6 +22,7 @@ from unswayed.data.stores import Store
 from unswayed.errors import NonFiniteLossError, UsageError
 from unswayed.learners import Learner, Network
 from unswayed.randomness import permutation
+from unswayed.schedules import restart_epoch
 from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions, probabilities
 from unswayed.training.optimizer import learning_rate, make_optimizer, pack_state, unpack_state
 from unswayed.training.records import Records
@@ -49,6 +50,8 @@ class Trainer:
             train.given, train.keys, settings.holdout, settings.seed, "holdout"
         )
         self.steps = _steps(len(self.rows), settings)
+        if learner.restart and settings.epochs < 2:
+            raise UsageError("this method begins anew halfway; set train.epochs=2 or more")
         self.optimizer = make_optimizer(self.learner, settings)
         self.average = (
             AveragedModel(
@@ -120,7 +123,7 @@ class Trainer:
     @property
     def _restart(self) -> int:
         """The epoch with which training begins anew; 0 if it never does."""
-        return round(self.learner.restart * self.settings.epochs)
+        return restart_epoch(self.learner.restart, self.settings.epochs)
 
     def _learning_rate(self, step: int) -> float:
         first, last, restart = 0, self.settings.epochs, self._restart
