@@ -97,7 +97,7 @@ def test_the_best_is_bold_and_what_is_within_a_spread_of_it_italic(results):
 
 def test_seconds_are_relative_to_cross_entropy_by_epoch(results):
     assert relative_seconds(results, "ce") == 1
-    assert relative_seconds(results, "a|b") == pytest.approx(3.0)
+    assert relative_seconds(results, "a|b") == pytest.approx(2.5)
     assert relative_seconds(results, "none") is None
 
 

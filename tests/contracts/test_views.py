@@ -74,3 +74,18 @@ def test_a_second_weak_view_is_another_one_and_changes_no_other(images):
     assert alone.strong == ()
     assert torch.equal(views.again[0], alone.again[0])
     assert not torch.equal(views.again[0], views.weak)
+
+
+def test_memory_that_is_given_back_is_used_again_and_changes_no_bit(view, images):
+    policy = Policy(view, view, seed=0)
+    fresh = policy(images, KEYS, 1, strong=True)
+    expected = [x.clone() for x in (fresh.weak, *fresh.strong)]
+    used = policy(images, KEYS, 0, strong=True)
+    places = {x.data_ptr() for x in (used.weak, *used.strong)}
+    policy.recycle(used)
+    again = policy(images, KEYS, 1, strong=True)
+    found = (again.weak, *again.strong)
+    assert {x.data_ptr() for x in found} == places
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    policy.recycle(again)
+    assert policy(images[:5], KEYS[:5], 1).weak.shape == images[:5].shape  # other sizes are new

@@ -50,8 +50,11 @@ class Classifier(Network):
         return [self]
 
     def normalize(self, images: Tensor) -> Tensor:
-        """Return images (B, C, H, W) with the training set's mean 0 and standard deviation 1."""
-        return (images - self.mean) / self.std
+        """Return images (B, C, H, W) with the training set's mean 0 and standard deviation 1.
+
+        Channels come last in memory from here on, which convolutions on a CPU like best.
+        """
+        return (images.contiguous(memory_format=torch.channels_last) - self.mean) / self.std
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (B, K) of float images in [0, 1], or of uint8 images.

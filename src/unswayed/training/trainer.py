@@ -183,6 +183,7 @@ class Trainer:
         for name, value in terms.parts.items():
             self.sums[name] += float(value)
         self.step_in_epoch += 1
+        self.policy.recycle(batch.views)
         return loss
 
     def _check_loss(self, terms: Terms, rows: Rows) -> None:
