@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from unswayed.data import DATASETS
 from unswayed.errors import UsageError
@@ -78,7 +78,7 @@ class Recipe:
     @classmethod
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
         """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
-        name, raw = _read(source)
+        name, raw = read(source)
         another = any(word.startswith("method=") for word in overrides)
         raw = _extended(raw, name, Path(source).parent, methodless=another)
         return cls.from_dict(raw, *overrides, name=name)
@@ -140,34 +140,35 @@ class Recipe:
         return sorted(k for k in mine.keys() | theirs.keys() if mine.get(k) != theirs.get(k))
 
 
-def shipped() -> dict[str, str]:
-    """Return name and description of the recipes in the package."""
+def shipped(kind: Literal["recipe", "grid"] = "recipe") -> dict[str, str]:
+    """Return name and description of the recipes in the package, or of the grids of `bench`."""
     found = {}
     for file in resources.files("unswayed.recipes").iterdir():
         if file.name.endswith(".toml"):
             text = tomllib.loads(file.read_text(encoding="utf-8"))
-            if "methods" not in text:  # a grid of `unswayed bench` has them
-                found[file.name.removesuffix(".toml")] = text.get("description", "")
+            if ("methods" in text) == (kind == "grid"):
+                found[file.name.removesuffix(".toml")] = str(text.get("description", ""))
     return dict(sorted(found.items()))
 
 
-def _read(source: str | Path) -> tuple[str, Options]:
+def read(source: str | Path, kind: Literal["recipe", "grid"] = "recipe") -> tuple[str, Options]:
+    """Return name and tables of a TOML file, or of one that ships with the package."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the recipe {path} cannot be read: {error}") from error
-    elif str(source) in (names := shipped()):
+            raise UsageError(f"the {kind} {path} cannot be read: {error}") from error
+    elif str(source) in (names := shipped(kind)):
         file = resources.files("unswayed.recipes") / f"{source}.toml"
         text = file.read_text(encoding="utf-8")
     else:
         hint = did_you_mean(str(source), names)
-        raise UsageError(f"no recipe called {str(source)!r}, and no such file; {hint}")
+        raise UsageError(f"no {kind} called {str(source)!r}, and no such file; {hint}")
     try:
         return path.name.removesuffix(".toml"), tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the recipe {source} is not valid TOML: {error}") from error
+        raise UsageError(f"the {kind} {source} is not valid TOML: {error}") from error
 
 
 def _extended(
@@ -206,7 +207,7 @@ def _base(
         base = str(folder / base)
     if base in seen:
         raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
-    text = _read(base)[1]
+    text = read(base)[1]
     below = _extended(text, base, Path(base).parent, (*seen, base), methodless=methodless)
     below.pop("description", None)
     return below

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from unswayed import UsageError, methods
-from unswayed.bench.grid import Grid, shipped, slug
-from unswayed.recipe import shipped as shipped_recipes
+from unswayed.bench.grid import Grid, slug
+from unswayed.recipe import shipped
 
 SETTINGS = '[settings]\nclean = ["noise.name=none"]\n"sym 20" = ["noise.rate=0.2"]\n'
 
@@ -107,11 +107,11 @@ def test_an_unknown_grid_names_those_there_are():
         Grid.load("digits-method")
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped("grid"))
 def test_every_shipped_grid_is_valid_described_and_no_recipe(name):
     grid = Grid.load(name)
     assert grid.description
-    assert name not in shipped_recipes()
+    assert name not in shipped()
 
 
 def test_the_digits_table_has_every_method_and_equal_epochs():

@@ -29,7 +29,7 @@ def start(grid, folder, **options):
 
 
 def until(condition, process=None):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240  # a busy machine takes a minute to import PyTorch
     while not condition():
         assert time.monotonic() < end
         assert process is None or process.poll() is None

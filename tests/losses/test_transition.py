@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import reference
 from unswayed import UsageError
 from unswayed.losses import LOSSES
-from unswayed.losses.transition import checked, estimated_matrix
+from unswayed.losses.transition import estimated_matrix, given_matrix
 
 T = 0.6 * np.eye(4) + 0.1
 NAMES = ["forward", "backward"]
@@ -187,13 +187,13 @@ def test_an_estimate_needs_the_network():
     [
         ([[1.0, 0.0]], "must be 2 × 2"),
         ([[1.0], [0.0, 1.0]], "equally long"),
-        ([[1.0, 0.0], [0.5, 0.4]], "row 1 sums to 0.9"),
-        ([[1.0, 0.0], [1.5, -0.5]], "row 1 holds"),
+        ([[1.0, 0.0], [0.5, 0.4]], "row 1 of the matrix sums to 0.9"),
+        ([[1.0, 0.0], [1.5, -0.5]], "row 1 of the matrix holds"),
     ],
 )
 def test_a_matrix_that_is_none_says_where(rows, message):
     with pytest.raises(UsageError, match=message):
-        checked(rows, 2)
+        given_matrix(rows, None, 2)
     with pytest.raises(UsageError, match=message):
         LOSSES.build("forward", {"num_classes": 2}, matrix=rows)
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from unswayed import methods
 from unswayed.errors import UsageError
 from unswayed.methods import Method
-from unswayed.recipe import SECTIONS, TRAIN, Recipe
+from unswayed.recipe import SECTIONS, TRAIN, Recipe, read
 from unswayed.registry import did_you_mean
 
 OWN = ("description", "extends", "seeds", "methods", "settings", "set")
@@ -104,7 +102,7 @@ class Grid:
     @classmethod
     def load(cls, source: str | Path) -> Grid:
         """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell."""
-        name, raw = _read(source)
+        name, raw = read(source, "grid")
         for key in raw:
             if key not in (*OWN, *SECTIONS):
                 raise UsageError(
@@ -145,39 +143,10 @@ def _same(value: Any, set_by_method: Any) -> bool:
     return bool(value == set_by_method)
 
 
-def shipped() -> dict[str, str]:
-    """Return name and description of the grids in the package."""
-    found = {}
-    for file in resources.files("unswayed.recipes").iterdir():
-        if file.name.endswith(".toml"):
-            text = tomllib.loads(file.read_text(encoding="utf-8"))
-            if "methods" in text:
-                found[file.name.removesuffix(".toml")] = str(text.get("description", ""))
-    return dict(sorted(found.items()))
-
-
 def slug(text: str) -> str:
     """Return a name that any file system takes: `sym 20 %` becomes `sym-20`."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9._]+", "-", plain.lower()).strip("-.")
-
-
-def _read(source: str | Path) -> tuple[str, dict[str, Any]]:
-    path = Path(source)
-    if path.suffix == ".toml" or path.is_file():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"the grid {path} cannot be read: {error}") from error
-    elif str(source) in (names := shipped()):
-        text = (resources.files("unswayed.recipes") / f"{source}.toml").read_text(encoding="utf-8")
-    else:
-        hint = did_you_mean(str(source), names)
-        raise UsageError(f"no grid called {str(source)!r}, and no such file; {hint}")
-    try:
-        return path.name.removesuffix(".toml"), tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the grid {source} is not valid TOML: {error}") from error
 
 
 def _rows(grid: str, entries: Any) -> tuple[Row, ...]:

@@ -11,10 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -22,7 +20,7 @@ from rich.text import Text
 from unswayed.bench import results
 from unswayed.bench.grid import Cell, Grid
 from unswayed.bench.runner import Event, default_workers, finished, run_cells
-from unswayed.cli.progress import QUIET_SECONDS
+from unswayed.cli.progress import QUIET_SECONDS, OnTerminal
 from unswayed.cli.show import console
 from unswayed.errors import UsageError
 
@@ -82,11 +80,11 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
     return failed
 
 
-class Watcher:
+class Watcher(OnTerminal):
     """Shows how far the cells are, by what they cost: a bar on a terminal, lines elsewhere."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        self.console = Console(stderr=True)
+        super().__init__()
         self.count, self.ended, self.failed = len(cells), 0, 0
         self.total = sum(cell.cost for cell in cells)
         self.shares: dict[str, float] = {}  # what is done of each cell, times its cost
@@ -102,20 +100,6 @@ class Watcher:
             speed_estimate_period=600,
         )
         self.task = self.bar.add_task("", total=self.total, words=self._words())
-
-    def __enter__(self) -> Watcher:
-        if self.console.is_terminal:
-            self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.console.is_terminal:
-            self.bar.stop()
 
     def __call__(self, event: Event) -> None:
         """Show an event."""

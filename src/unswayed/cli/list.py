@@ -6,26 +6,12 @@ import argparse
 from typing import Any
 
 from unswayed import methods
-from unswayed.bench import grid
 from unswayed.errors import UsageError
-from unswayed.recipe import REGISTRIES, TRAIN, shipped
+from unswayed.recipe import REGISTRIES, SECTIONS, TRAIN, shipped
 from unswayed.registry import Component, did_you_mean
 from unswayed.report.options import default_words
 
-KINDS = (
-    "recipes",
-    "grids",
-    "methods",
-    "data",
-    "noise",
-    "views",
-    "model",
-    "learner",
-    "loss",
-    "framework",
-    "regularizer",
-    "train",
-)
+KINDS = ("recipes", "grids", "methods", *SECTIONS)
 PLURALS = {
     "recipe": "recipes",
     "grid": "grids",
@@ -58,7 +44,7 @@ def _lines(kind: str) -> list[str]:
     if kind == "recipes":
         return ["[recipes]", *(f"  {name}: {about}" for name, about in shipped().items())]
     if kind == "grids":
-        return ["[grids]", *(f"  {name}: {about}" for name, about in grid.shipped().items())]
+        return ["[grids]", *(f"  {name}: {about}" for name, about in shipped("grid").items())]
     if kind == "methods":
         return ["[methods]", *(line for name in methods.names() for line in _method(name))]
     if kind == "train":

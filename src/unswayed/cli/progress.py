@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import (
@@ -22,12 +22,35 @@ from unswayed.types import Epoch, Step
 QUIET_SECONDS = 10.0
 
 
-class Watcher:
+class OnTerminal:
+    """A bar that lives inside a `with` where stderr is a terminal."""
+
+    bar: Progress
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.console.is_terminal:
+            self.bar.stop()
+
+
+class Watcher(OnTerminal):
     """Shows the events of one training; a context manager that is called with each of them."""
 
     def __init__(self, title: str) -> None:
+        super().__init__()
         self.title = title
-        self.console = Console(stderr=True)
         self.first: int | None = None  # steps that were already done when we began to watch
         self.began = self.told = time.monotonic()
         self.latest = ""
@@ -43,20 +66,6 @@ class Watcher:
             console=self.console,
         )
         self.task = self.bar.add_task(title, total=None, latest="", start=False)
-
-    def __enter__(self) -> Watcher:
-        if self.console.is_terminal:
-            self.bar.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.console.is_terminal:
-            self.bar.stop()
 
     def __call__(self, event: Step | Epoch) -> None:
         """Show an event."""

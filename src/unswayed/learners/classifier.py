@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -11,13 +12,13 @@ from unswayed.models import Backbone
 from unswayed.regularizers.pairs import single
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """Images with values in [0, 1], or uint8, in; logits (B, K) out."""
 
     @property
+    @abstractmethod
     def parts(self) -> list[Classifier]:
         """The classifiers it is made of."""
-        raise NotImplementedError
 
     @torch.no_grad()
     def predict_proba(self, images: Tensor) -> Tensor:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor
 
 from unswayed.learners import Classifier, register
 from unswayed.learners.rates import NoiseRate, RateOption
-from unswayed.learners.two_networks import TwoNetworks, forget_rate, smallest
+from unswayed.learners.two_networks import SmallLoss, smallest
 from unswayed.losses import Loss
-from unswayed.types import Batch, Count, Overview, Positive, Terms
+from unswayed.types import Count, Positive
 
 
 @register("coteaching", paper="Han et al., NeurIPS 2018, algorithm 1")
-class CoTeaching(TwoNetworks):
+class CoTeaching(SmallLoss):
     """Two networks; each is trained on the samples of smallest loss of the other."""
 
     def __init__(
@@ -41,28 +39,10 @@ class CoTeaching(TwoNetworks):
             gradual: epochs over which the share left out rises from 0.
             exponent: c, the share left out is noise_rate^c.
         """
-        super().__init__(classifier, new_classifier, loss)
-        self.rate = NoiseRate(noise_rate, known_rate)
-        self.gradual, self.exponent = gradual, exponent
+        networks, rate = (classifier, new_classifier), NoiseRate(noise_rate, known_rate)
+        super().__init__(networks, loss, rate, gradual, exponent)
 
-    def before_epoch(self, overview: Overview) -> None:
-        """Estimate the noise rate where it was not given."""
-        super().before_epoch(overview)
-        self.rate.before_epoch(overview)
-
-    def findings(self) -> dict[str, Any]:
-        """Return the noise rate, if it was estimated."""
-        return self.rate.findings()
-
-    def forward(self, batch: Batch) -> Terms:
-        """Return the mean losses over what the other network selected."""
-        logits: list[Tensor] = [net(batch.views.weak) for net in self.classifier.members]
-        first, second = (
-            loss(each, batch.labels, batch.index)
-            for loss, each in zip(self.losses, logits, strict=True)
-        )
-        f = forget_rate(self.rate.value, batch.epoch, self.gradual, self.exponent)
-        total = first[smallest(second, 1 - f)].mean() + second[smallest(first, 1 - f)].mean()
-        both = torch.stack([first, second]).detach().mean(dim=0)
-        parts = {"label": both.mean(), "noise_rate": self.rate.value, "left_out": torch.tensor(f)}
-        return Terms(total, parts, both, torch.stack(logits).detach().mean(dim=0))
+    def objective(self, logits: Sequence[Tensor], losses: Sequence[Tensor], keep: float) -> Tensor:
+        """Return the mean loss of each network over what the other one selected."""
+        first, second = losses
+        return first[smallest(second, keep)].mean() + second[smallest(first, keep)].mean()

@@ -21,13 +21,12 @@ from torch import Tensor, nn
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
 from unswayed.losses.best import Best
+from unswayed.noise.matrix import stochastic
 from unswayed.schedules import restart_epoch
 from unswayed.types import Fraction, Overview
 
 Matrix = NDArray[np.float64]
 MatrixOption = Literal["estimate", "known"] | list[list[float]]
-TOLERANCE = 1e-6
-"""By how much a row may miss one, so that a matrix printed with six digits is accepted."""
 
 
 class Corrected(Loss):
@@ -143,7 +142,7 @@ def mixed(matrix: Matrix, identity: float) -> Matrix:
 def given_matrix(option: MatrixOption, known_matrix: ArrayLike | None, num_classes: int) -> Matrix:
     """Return the T that a recipe gives or the data know, checked."""
     if option != "known":
-        return checked(option, num_classes)
+        return stochastic(option, num_classes, "loss.matrix")
     if known_matrix is None:
         raise UsageError(
             "loss.matrix is 'known', but the true labels are not; give the rows of the matrix, or "
@@ -152,24 +151,4 @@ def given_matrix(option: MatrixOption, known_matrix: ArrayLike | None, num_class
     matrix = np.array(known_matrix, dtype=np.float64)
     absent = ~matrix.any(axis=1)  # classes without a sample, of which nothing was measured
     matrix[absent] = np.eye(len(matrix))[absent]
-    return checked(matrix, num_classes)
-
-
-def checked(rows: ArrayLike, num_classes: int) -> Matrix:
-    """Return a row-stochastic (K, K) matrix, or say what is wrong with it."""
-    try:
-        matrix = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise UsageError("loss.matrix: the rows are not equally long lists of numbers") from error
-    if matrix.shape != (num_classes, num_classes):
-        raise UsageError(
-            f"loss.matrix must be {num_classes} × {num_classes}, one row and one column for each "
-            f"class; its shape is {matrix.shape}"
-        )
-    for number, row in enumerate(matrix):
-        if not np.isfinite(row).all() or row.min() < 0:
-            raise UsageError(f"loss.matrix: row {number} holds a value that is no probability")
-        if abs(row.sum() - 1) > TOLERANCE:
-            raise UsageError(f"loss.matrix: row {number} sums to {row.sum():.6g}, not 1")
-    stochastic: Matrix = matrix / matrix.sum(axis=1, keepdims=True)
-    return stochastic
+    return stochastic(matrix, num_classes, "loss.matrix")

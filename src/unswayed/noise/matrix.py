@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,9 +38,7 @@ class Matrix(Noise):
         if (rows is None) == (path is None):
             raise UsageError("matrix noise needs one of noise.rows and noise.path")
         where = "noise.rows" if path is None else path
-        self._matrix = checked(
-            read(where) if rows is None else _array(rows, where), num_classes, where
-        )
+        self._matrix = stochastic(read(where) if rows is None else rows, num_classes, where)
         self.convention = (
             "every label is drawn independently from its class's row of a given matrix, in which "
             f"{100 * (1 - np.diag(self._matrix)).mean():.4g} % of a class is wrong on average"
@@ -69,8 +66,9 @@ def pick(probabilities: NDArray[np.float64], draw: NDArray[np.float64]) -> Label
     return found
 
 
-def checked(matrix: NDArray[np.float64], num_classes: int, where: str) -> NDArray[np.float64]:
-    """Return a row-stochastic (K, K) matrix, or say what is wrong with it."""
+def stochastic(rows: ArrayLike, num_classes: int, where: str) -> NDArray[np.float64]:
+    """Return a (K, K) matrix whose rows sum to one, or say what is wrong with it."""
+    matrix = _array(rows, where)
     if matrix.shape != (num_classes, num_classes):
         raise UsageError(
             f"{where}: the matrix must be {num_classes} × {num_classes}, one row and one column "
@@ -81,8 +79,8 @@ def checked(matrix: NDArray[np.float64], num_classes: int, where: str) -> NDArra
             raise UsageError(f"{where}: row {number} of the matrix holds {_odd(row)}")
         if abs(row.sum() - 1) > TOLERANCE:
             raise UsageError(f"{where}: row {number} of the matrix sums to {row.sum():.6g}, not 1")
-    stochastic: NDArray[np.float64] = matrix / matrix.sum(axis=1, keepdims=True)
-    return stochastic
+    normalised: NDArray[np.float64] = matrix / matrix.sum(axis=1, keepdims=True)
+    return normalised
 
 
 def _odd(row: NDArray[np.float64]) -> str:
@@ -90,11 +88,13 @@ def _odd(row: NDArray[np.float64]) -> str:
     return f"{worst:g}, which is no probability"
 
 
-def _array(rows: ArrayLike | Sequence[Sequence[float]], where: str) -> NDArray[np.float64]:
+def _array(rows: ArrayLike, where: str) -> NDArray[np.float64]:
     try:
         return np.array(rows, dtype=np.float64)
-    except ValueError as error:
-        raise UsageError(f"{where}: the rows of the matrix are not equally long") from error
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{where}: the rows of the matrix are not equally long lists of numbers"
+        ) from error
 
 
 def read(path: str) -> NDArray[np.float64]:
