@@ -35,7 +35,8 @@ class CoTeaching(SmallLoss):
             loss: of the given labels.
             known_rate: the realised noise rate, where true labels are known.
             noise_rate: share of wrong labels, the most that is left out of a batch: a number,
-                "known" from the true labels, or "estimate" from the run itself.
+                "known" from the true labels, or "estimate" from the run itself, which is too high
+                while the networks are weak.
             gradual: epochs over which the share left out rises from 0.
             exponent: c, the share left out is noise_rate^c.
         """
