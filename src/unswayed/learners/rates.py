@@ -21,7 +21,8 @@ class NoiseRate(nn.Module):
     "estimate" takes the smallest disagreement with the held-out given labels so far: a network
     that has not seen them cannot agree with wrong ones, so what it misses is noise and its own
     errors: an upper bound, close where the network is good and far too high where it is not, as
-    the lab notebook shows. Without a hold-out it is the weight of the large losses in a mixture of two Gaussians.
+    the lab notebook shows. Without a hold-out it is the weight of the large losses in a mixture of
+    two Gaussians.
     """
 
     value: Tensor
