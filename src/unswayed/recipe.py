@@ -2,8 +2,8 @@
 
 Recipes are TOML files. `extends` names another recipe whose values hold where this one is silent;
 `method` names a method, which sets learner, loss, framework and regularizer. Overrides such as
-`noise.rate=0.4` come last. Everything is checked when a recipe is loaded: nothing is built, and
-nothing written, from one that is wrong.
+`noise.rate=0.4` come last. Names and options are checked when a recipe is loaded; what only the
+parts together or the data can tell, when they are built, before anything is written.
 """
 
 from __future__ import annotations

@@ -58,6 +58,11 @@ class Overview:
     look: Callable[[nn.Module, Tensor], Tensor]
     """Probabilities (n, K) that a network gives to these rows, not augmented."""
 
+    def losses(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Return the cross entropy (n,) of the given labels of these rows, not augmented."""
+        p = self.look(network, rows).gather(1, self.given[rows][:, None]).squeeze(1)
+        return -p.clamp_min(1e-12).log()
+
     def first_epoch(self, share: float) -> int:
         """Return the epoch, from 0, with which this share of the training is done."""
         return round(share * self.epochs)

@@ -78,8 +78,7 @@ class DivideMix(Learner):
         rows = overview.rows
         slot = overview.epoch % self.history.shape[1]
         for k, net in enumerate(self.classifier.members):
-            p = overview.look(net, rows).gather(1, overview.given[rows][:, None]).squeeze(1)
-            losses = -p.clamp_min(1e-12).log()
+            losses = overview.losses(net, rows)
             self.history[k, slot, rows] = (losses - losses.min()) / spread(losses)
             self.clean[k, rows] = clean_probability(self.history[k][:, rows].nanmean(dim=0))
 

@@ -53,8 +53,6 @@ class NoiseRate(nn.Module):
             # An untrained network disagrees for other reasons: only the best one counts.
             found = found if overview.epoch == 1 else torch.minimum(found, self.value)
         else:
-            rows = overview.rows
-            p = overview.look(overview.network, rows)
-            losses = -p.gather(1, overview.given[rows][:, None]).clamp_min(1e-12).log()
-            found = 1 - clean_probability(losses.squeeze(1)).mean()
+            losses = overview.losses(overview.network, overview.rows)
+            found = 1 - clean_probability(losses).mean()
         self.value.copy_(found)

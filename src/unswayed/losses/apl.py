@@ -13,9 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.losses import Loss, register
-from unswayed.losses.gce import Reduction
 from unswayed.losses.mae import mae_loss
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.losses.sl import LOG_ZERO, LogZero, rce_loss
 from unswayed.types import NonNegative, PositiveFraction
 

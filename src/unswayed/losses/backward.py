@@ -14,8 +14,7 @@ from torch import Tensor
 
 from unswayed.errors import UsageError
 from unswayed.losses import register
-from unswayed.losses.gce import Reduction
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.losses.transition import Corrected, Matrix, mixed
 
 LOG_FLOOR = math.log(1e-7)

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
-from unswayed.losses.gce import Reduction
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.types import Fraction
 
 Mode = Literal["soft", "hard"]

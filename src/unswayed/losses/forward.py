@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.losses import register
-from unswayed.losses.gce import Reduction
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.losses.transition import Corrected
 
 TINY = 1e-30

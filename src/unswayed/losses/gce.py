@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.types import BelowOne, PositiveFraction
-
-Reduction = Literal["none", "mean", "sum"]
 
 
 def gce_loss(
@@ -39,10 +36,7 @@ def gce_loss(
     if min_probability > 0:
         log_p = log_p.clamp_min(torch.tensor(min_probability, dtype=torch.float64).log().item())
     # (1 - exp(q log p)) / q by expm1, which keeps its digits as q -> 0.
-    losses = -torch.expm1(q * log_p) / q
-    if reduction == "none":
-        return losses
-    return losses.mean() if reduction == "mean" else losses.sum()
+    return reduced(-torch.expm1(q * log_p) / q, reduction)
 
 
 @register("gce", paper="Zhang & Sabuncu, NeurIPS 2018, eq. 6")

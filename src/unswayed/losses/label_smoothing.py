@@ -10,8 +10,7 @@ from annotated_types import Ge, Lt
 from torch import Tensor
 
 from unswayed.losses import Loss, register
-from unswayed.losses.gce import Reduction
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.types import Fraction, Overview
 
 SmoothingRate = Annotated[float, Ge(-10), Lt(1)]

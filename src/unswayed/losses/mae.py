@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.losses import Loss, register
-from unswayed.losses.gce import Reduction
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 
 
 def mae_loss(logits: Tensor, target: Tensor, *, reduction: Reduction = "mean") -> Tensor:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from torch import Tensor
 
 from unswayed.errors import UsageError
-from unswayed.losses.gce import Reduction
+
+Reduction = Literal["none", "mean", "sum"]
 
 
 def reduced(losses: Tensor, reduction: Reduction) -> Tensor:

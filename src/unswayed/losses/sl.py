@@ -10,9 +10,8 @@ from annotated_types import Lt
 from torch import Tensor
 
 from unswayed.losses import Loss, register
-from unswayed.losses.gce import Reduction
 from unswayed.losses.mae import mae_loss
-from unswayed.losses.reduction import reduced
+from unswayed.losses.reduction import Reduction, reduced
 from unswayed.types import NonNegative
 
 LogZero = Annotated[float, Lt(0)]

@@ -107,9 +107,7 @@ def _fit(overview: Overview) -> Tensor | None:
     """Return minus the cross entropy on the noisy hold-out, if there is one."""
     if not len(overview.holdout):
         return None
-    p = overview.look(overview.network, overview.holdout)  # (n, K)
-    p_y = p.gather(1, overview.given[overview.holdout][:, None])
-    return p_y.clamp_min(1e-12).log().mean()
+    return -overview.losses(overview.network, overview.holdout).mean()
 
 
 def estimated_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
