@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from unswayed.learners import Classifier
 from unswayed.noise import Noise, realised
 from unswayed.randomness import torch_seed
 from unswayed.recipe import Recipe
+from unswayed.training.budget import Budget, epochs_within
 from unswayed.training.durable import durable, stop_on_signal
 from unswayed.training.evaluate import accuracy, predictions
 from unswayed.training.finish import finish
@@ -69,11 +70,13 @@ def train(
     if path is not None and _is_taken(path):
         raise UsageError(f"{path} is not empty and not a run folder; choose another")
     with threads(recipe.settings.threads):
-        trainer, noise = assemble(recipe, data)
+        splits, noise = prepare(recipe, data)
+        resolved = resolve(recipe, splits)
+        trainer = make_trainer(_settled(recipe, resolved), splits)
         made = Run.create(
             path or new_folder(recipe.name),
             recipe.to_toml(),
-            {"name": recipe.name, **provenance(trainer, noise)},
+            {"name": recipe.name, "resolved": resolved, **provenance(trainer, noise)},
             trainer.train,
             trainer.holdout,
         )
@@ -95,6 +98,7 @@ def resume(
     if run.has_state() and "weights" in recipe.sections["model"]:
         model = {**recipe.sections["model"], "weights": None}  # the state holds newer ones
         recipe = recipe.with_options("model", **model)
+    recipe = _settled(recipe, run.provenance.get("resolved", {}))
     with threads(run.provenance["hardware"]["threads"]):
         trainer, _ = assemble(recipe, data)
         _check_data(run, *trainer.splits)
@@ -149,10 +153,35 @@ def _restore(trainer: Trainer, run: Run) -> list[dict[str, Any]]:
 
 def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise]:
     """Build everything a recipe names, and write nothing."""
+    splits, noise = prepare(recipe, data)
+    return make_trainer(_settled(recipe, resolve(recipe, splits)), splits), noise
+
+
+def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
+    """Return the options of `train` that depend on this machine or on what an epoch costs."""
+    settings = recipe.settings
+    found: dict[str, Any] = {}
+    if settings.precision == "auto":
+        native = has_bf16(pick_device(settings.device))
+        found["precision"] = "bf16" if native else "fp32"
+    if settings.budget:
+        probe = make_trainer(_settled(recipe, found), splits)
+        found["epochs"] = epochs_within(Budget.parse(settings.budget), probe)
+    return found
+
+
+def _settled(recipe: Recipe, resolved: Mapping[str, Any]) -> Recipe:
+    """Return the recipe with what `resolve` found in place of what it was found from."""
+    budget = {"budget": ""} if "epochs" in resolved else {}
+    return recipe.with_options("train", **{**recipe.sections["train"], **resolved, **budget})
+
+
+def make_trainer(recipe: Recipe, splits: Splits) -> Trainer:
+    """Build everything but the data."""
     settings = recipe.settings
     device = pick_device(settings.device)
     check_precision(settings.precision, device)
-    (train, test), noise = prepare(recipe, data)
+    train, test = splits
     facts = facts_of(train)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(torch_seed(settings.seed, "initial weights"))
@@ -172,7 +201,7 @@ def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise
     policy = Policy(
         recipe.build("views.weak", facts), recipe.build("views.strong", facts), settings.seed
     )
-    return Trainer(learner, policy, train, test, settings, device), noise
+    return Trainer(learner, policy, train, test, settings, device)
 
 
 def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:
@@ -282,16 +311,16 @@ def pick_device(name: str) -> torch.device:
 
 def check_precision(precision: str, device: torch.device) -> None:
     """Refuse bf16 where it would only be emulated, many times slower than fp32."""
-    if precision == "fp32":
-        return
-    if device.type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        native = device.type == "cpu" and (
-            torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-        )
-    if not native:
+    if precision == "bf16" and not has_bf16(device):
         raise UsageError(f"train.precision: this {device.type} has no bf16 units; use fp32")
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Return whether the device computes in bf16, and does not merely emulate it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return device.type == "cpu" and bool(native)
 
 
 @contextmanager

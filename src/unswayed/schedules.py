@@ -76,6 +76,7 @@ def _within(low: float, high: float) -> AfterValidator:
     return AfterValidator(check)
 
 
+PositiveSchedule = Annotated[Scheduled, _within(1e-6, math.inf)]
 NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
 FractionSchedule = Annotated[Scheduled, _within(0, 1)]
 

@@ -89,3 +89,13 @@ def test_memory_that_is_given_back_is_used_again_and_changes_no_bit(view, images
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
     policy.recycle(again)
     assert policy(images[:5], KEYS[:5], 1).weak.shape == images[:5].shape  # other sizes are new
+
+
+def test_strong_views_can_do_without_a_weak_one(view, images):
+    policy = Policy(view, view, seed=0)
+    with_weak = policy(images, KEYS, 2, strong=True)
+    without = policy(images, KEYS, 2, weak=False, strong=True)
+    assert without.weak is without.strong[0]
+    assert all(torch.equal(a, b) for a, b in zip(with_weak.strong, without.strong, strict=True))
+    policy.recycle(without)
+    assert len(policy.spare) == 2

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from reference import ctrr as literal
+from unswayed.errors import UsageError
 from unswayed.frameworks import FRAMEWORKS
 from unswayed.learners import Classifier
 from unswayed.learners.regularized import Regularized, running_statistics
@@ -15,7 +16,14 @@ from unswayed.regularizers import REGULARIZERS
 from unswayed.types import Batch, Views
 
 
-def make(framework="simsiam", regularizer="ctrr", loss="ce", framework_options=None, **options):
+def make(
+    framework="simsiam",
+    regularizer="ctrr",
+    loss="ce",
+    framework_options=None,
+    learner=None,
+    **options,
+):
     torch.manual_seed(0)
     backbone = MODELS.build("small", {"in_channels": 1}, width=4)
     classifier = Classifier(backbone, 3, [0.4], [0.2])
@@ -27,6 +35,7 @@ def make(framework="simsiam", regularizer="ctrr", loss="ce", framework_options=N
         LOSSES[loss].build({}, facts),
         FRAMEWORKS[framework].build({**widths, **(framework_options or {})}, facts),
         REGULARIZERS.build(regularizer, **options),
+        **(learner or {}),
     ).double()
 
 
@@ -146,3 +155,43 @@ def test_under_autocast_the_objective_is_still_computed_in_single_precision(batc
     assert half.total.dtype == torch.float32
     assert torch.isfinite(half.total)
     assert half.total.item() == pytest.approx(plain.total.item(), abs=0.2)
+
+
+@pytest.mark.parametrize("framework", ["simsiam", "byol", "simclr"])
+def test_joined_views_give_the_same_as_separate_ones_where_batch_norm_is_fixed(framework, batch):
+    separate = make(framework, weight=2.0, tau=0.34).eval()
+    joined = make(framework, weight=2.0, tau=0.34, learner={"joined": True}).eval()
+    joined.load_state_dict(separate.state_dict())
+    assert separate.views == joined.views == "strong"
+    found = [learner(batch).total for learner in (separate, joined)]
+    assert found[0].item() == pytest.approx(found[1].item(), abs=1e-12)
+    gradients = [
+        torch.autograd.grad(total, learner.classifier.parameters())
+        for total, learner in zip(found, (separate, joined), strict=True)
+    ]
+    for one, other in zip(*gradients, strict=True):
+        assert torch.allclose(one, other, atol=1e-10)
+
+
+@pytest.mark.parametrize("framework", ["simsiam", "byol", "simclr"])
+def test_two_views_can_bear_labels_and_contrast(framework, batch):
+    learner = make(framework, weight=2.0, tau=0.34, learner={"label_view": "strong"}).eval()
+    assert learner.views == "two strong"
+    terms = learner(batch)
+    logits = [learner.classifier(view) for view in batch.views.strong]
+    label = sum(F.cross_entropy(each, batch.labels) for each in logits) / 2
+    assert terms.parts["label"].item() == pytest.approx(label.item())
+    p = (logits[0].softmax(1) + logits[1].softmax(1)) / 2
+    x1, x2 = (learner.classifier.normalize(x) for x in batch.views.strong)
+    directions = learner.framework(learner.classifier.backbone, x1, x2)
+    weights = learner.regularizer.pair_weights(p, batch.labels, 0.25)
+    contrast = learner.regularizer(directions, weights)
+    contrast = contrast + learner.framework.repulsion(directions, weights > 0)
+    assert terms.parts["contrast"].item() == pytest.approx(contrast.item())
+    assert torch.allclose(terms.logits, (logits[0] + logits[1]) / 2)
+
+
+@pytest.mark.parametrize("options", [{"joined": True}, {"label_view": "strong"}])
+def test_running_statistics_of_one_view_need_separate_views(options):
+    with pytest.raises(UsageError, match=r"framework\.bn_stats"):
+        make(framework_options={"bn_stats": "weak"}, learner=options)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 import torch
 from torch import nn
 
-from unswayed.training.optimizer import learning_rate, make_optimizer
+from unswayed.errors import UsageError
+from unswayed.schedules import Ramp
+from unswayed.training.optimizer import learning_rate, make_optimizer, set_rates
 from unswayed.training.settings import Settings
 
 
@@ -77,3 +80,43 @@ def test_adam_takes_the_momentum_as_its_first_decay_rate():
     optimizer = make_optimizer(nn.Linear(2, 2), Settings(optimizer="adam", momentum=0.8))
     assert isinstance(optimizer, torch.optim.Adam)
     assert optimizer.param_groups[0]["betas"] == (0.8, 0.999)
+
+
+def test_a_triangle_rises_to_its_peak_and_falls_to_its_end():
+    settings = Settings(epochs=10, lr=2.0, schedule="triangle", peak=0.2, ends=(0.5, 0.1))
+    rates = [learning_rate(settings, e, s, 10) for e in range(10) for s in range(10)]
+    assert rates[0] == 1.0
+    assert max(rates) == rates[20] == pytest.approx(2.0)
+    assert rates[10] == pytest.approx(1.5)
+    assert rates[60] == pytest.approx(1.1)
+    assert rates[-1] == pytest.approx(2.0 * (0.1 + 0.9 / 80))
+    differences = [b - a for a, b in itertools.pairwise(rates)]
+    assert differences[:20] == pytest.approx([0.05] * 20)
+    assert differences[20:] == pytest.approx([-1.8 / 80] * 79)
+
+
+def test_a_triangle_needs_no_warm_up():
+    with pytest.raises(UsageError, match=r"train\.warmup_epochs.*train\.peak"):
+        Settings(schedule="triangle", warmup_epochs=1)
+
+
+def test_norms_and_biases_can_learn_faster_and_shrink_no_faster():
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    settings = Settings(weight_decay=0.1, bias_lr=Ramp(start=64, end=1, until=0.5))
+    optimizer = make_optimizer(net, settings)
+    for progress, times in ((0, 64), (0.25, 32.5), (0.5, 1), (1, 1)):
+        set_rates(optimizer, settings, 0.2, progress)
+        weights, biases = optimizer.param_groups
+        assert [p.ndim for p in weights["params"]] == [2]
+        assert [p.ndim for p in biases["params"]] == [1, 1, 1]
+        assert (weights["lr"], weights["weight_decay"]) == (0.2, 0.1)
+        assert biases["lr"] == pytest.approx(0.2 * times)
+        assert biases["lr"] * biases["weight_decay"] == pytest.approx(0.2 * 0.1)
+
+
+def test_norms_and_biases_that_are_spared_the_decay_are_never_given_any():
+    settings = Settings(weight_decay=0.1, bias_lr=4.0, decay_norms_and_biases=False)
+    optimizer = make_optimizer(nn.Linear(3, 4), settings)
+    set_rates(optimizer, settings, 0.2, 0.5)
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.0]
+    assert optimizer.param_groups[1]["lr"] == pytest.approx(0.8)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import torch
 
-from unswayed.views import VIEWS
+from unswayed.randomness import keys_of
+from unswayed.views import VIEWS, Policy
 
 
 def test_pad_and_crop_moves_by_at_most_the_padding(generator):
@@ -20,3 +22,25 @@ def test_without_flip_nothing_is_mirrored(generator):
     view = VIEWS.build("weak", flip=0.0)
     seen = view(ramp, torch.rand(50, view.draws, generator=generator))
     assert (seen.diff(dim=3) >= -1e-5).all()
+
+
+def test_alternating_mirrors_every_image_in_every_other_epoch():
+    view = VIEWS.build("weak", crop="pad", padding=0, flip="alternate")
+    policy = Policy(view, view, seed=1)
+    images = torch.arange(6, dtype=torch.uint8).expand(400, 1, 6, 6)
+    keys = keys_of([str(i) for i in range(400)])
+    mirrored = torch.stack(
+        [policy(images, keys, epoch).weak[:, 0, 0, 0] > 0 for epoch in range(5)]
+    )  # (epochs, images)
+    assert (mirrored[1:] != mirrored[:-1]).all()
+    assert 0.4 < mirrored[0].float().mean() < 0.6
+
+
+def test_an_edge_can_be_reflected(generator):
+    view = VIEWS.build("weak", crop="pad", padding=2, flip=0.0, edge="reflect")
+    x = torch.rand(60, 3, 8, 8, generator=generator)
+    u = torch.rand(60, view.draws, generator=generator)
+    offsets = (u[:, 1:3] * 5).long()
+    for image, seen, (top, left) in zip(x, view(x, u), offsets.tolist(), strict=True):
+        padded = np.pad(image.numpy(), ((0, 0), (2, 2), (2, 2)), mode="reflect")
+        assert np.array_equal(seen.numpy(), padded[:, top : top + 8, left : left + 8])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from torch import Tensor, nn
@@ -12,6 +12,8 @@ from unswayed.registry import Registry
 from unswayed.types import Pairs
 
 BNStats = Literal["both", "weak"]
+Encoder = Callable[[Tensor], Tensor]
+"""Normalised images (B, C, H, W) in, features (B, F) out: a backbone, or what it said before."""
 
 
 class Framework(nn.Module, ABC):
@@ -26,7 +28,7 @@ class Framework(nn.Module, ABC):
         self.bn_stats = bn_stats
 
     @abstractmethod
-    def forward(self, backbone: nn.Module, x1: Tensor, x2: Tensor) -> Sequence[Pairs]:
+    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> Sequence[Pairs]:
         """Return one or two directions; keys carry no gradient where the paper stops it."""
 
     def before_step(self, backbone: nn.Module, progress: float) -> None:

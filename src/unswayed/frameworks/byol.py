@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from unswayed.frameworks import BNStats, Framework, register
+from unswayed.frameworks import BNStats, Encoder, Framework, register
 from unswayed.frameworks.heads import HeadStyle, predictor, projector
 from unswayed.frameworks.simsiam import Widths
 from unswayed.schedules import FractionSchedule, value_at
@@ -57,14 +57,14 @@ class BYOL(Framework):
         for moved, towards in zip(target, online, strict=True):
             moved.lerp_(towards, 1 - m)
 
-    def forward(self, backbone: nn.Module, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
         """Return q1 against the target's z2 and, if symmetric, q2 against its z1."""
         directions = [Pairs(self._query(backbone, x1), self._key(x2))]
         if self.symmetric:
             directions.append(Pairs(self._query(backbone, x2), self._key(x1)))
         return directions
 
-    def _query(self, backbone: nn.Module, x: Tensor) -> Tensor:  # (B, D)
+    def _query(self, backbone: Encoder, x: Tensor) -> Tensor:  # (B, D)
         out: Tensor = self.predictor(self.projector(backbone(x)))
         return out
 

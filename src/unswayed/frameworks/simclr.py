@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from unswayed.frameworks import BNStats, Framework, register
+from unswayed.frameworks import BNStats, Encoder, Framework, register
 from unswayed.frameworks.heads import HeadStyle, projector
 from unswayed.frameworks.simsiam import Widths
 from unswayed.types import Pairs, Positive
@@ -43,7 +43,7 @@ class SimCLR(Framework):
         self.temperature = temperature
         self.drop_selected_negatives = drop_selected_negatives
 
-    def forward(self, backbone: nn.Module, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
         """Return both directions; gradients flow through either side."""
         u1, u2 = self.projector(backbone(x1)), self.projector(backbone(x2))
         return [Pairs(u1, u2), Pairs(u2, u1)]

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import torch
 from annotated_types import MinLen
-from torch import Tensor, nn
+from torch import Tensor
 
-from unswayed.frameworks import BNStats, Framework, register
+from unswayed.frameworks import BNStats, Encoder, Framework, register
 from unswayed.frameworks.heads import HeadStyle, predictor, projector
 from unswayed.types import Count, Pairs
 
@@ -43,7 +43,7 @@ class SimSiam(Framework):
         self.predictor = predictor(projector_widths[-1], predictor_hidden, heads)
         self.symmetric = symmetric
 
-    def forward(self, backbone: nn.Module, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
         """Return q1 against z2 and, if symmetric, q2 against z1."""
         z1 = self.projector(backbone(x1))  # (B, D)
         with torch.set_grad_enabled(self.symmetric and torch.is_grad_enabled()):

@@ -22,8 +22,9 @@ class Learner(nn.Module, ABC):
     """
 
     classifier: Network
-    views: Literal["weak", "strong", "two weak"] = "weak"
-    """What a batch carries: a weak view, with two strong ones, or with another weak one."""
+    views: Literal["weak", "strong", "two weak", "two strong"] = "weak"
+    """What a batch carries: a weak view; with two strong ones, or with another weak one; or two
+    strong ones alone."""
 
     restart: float = 0.0
     """Share of the training after which it begins anew; 0 is never. See `Loss.restart`."""

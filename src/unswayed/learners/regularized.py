@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from unswayed.errors import UsageError
-from unswayed.frameworks import Framework
+from unswayed.frameworks import Encoder, Framework
 from unswayed.learners import Classifier, Learner, register
 from unswayed.learners.correction import Correction, Targets, expected
 from unswayed.losses import Loss
@@ -24,7 +24,11 @@ from unswayed.types import Batch, Overview, Pairs, Terms
 
 @register("regularized", paper="Yi et al., CVPR 2022, eq. 8")
 class Regularized(Learner):
-    """A label loss on the weak view and a contrastive term on the two strong ones."""
+    """A label loss on the weak view and a contrastive term on the two strong ones.
+
+    With `label_view` "strong", the two views that are contrasted bear the label loss as well: two
+    passes through the network in place of three.
+    """
 
     classifier: Classifier
 
@@ -36,6 +40,8 @@ class Regularized(Learner):
         regularizer: Regularizer | None = None,
         num_samples: int = 0,
         correction: Correction | None = None,
+        label_view: Literal["weak", "strong"] = "weak",
+        joined: bool = False,
     ) -> None:
         """Put the parts together.
 
@@ -46,6 +52,9 @@ class Regularized(Learner):
             regularizer: which pairs attract, or None.
             num_samples: N, if labels are corrected.
             correction: how labels are corrected late in training; none without it.
+            label_view: a weak view of its own, as published, or the two that are contrasted.
+            joined: pass all views through the network at once. Batch norm then sees them as one
+                batch; with `label_view` "strong" it always does.
         """
         super().__init__()
         if (framework is None) != (regularizer is None):
@@ -57,7 +66,13 @@ class Regularized(Learner):
             )
         self.classifier, self.loss, self.restart = classifier, loss, loss.restart
         self.framework, self.regularizer = framework, regularizer
-        self.views = "weak" if framework is None else "strong"
+        self.views = _views(framework, label_view)
+        self.joined = framework is not None and (joined or label_view == "strong")
+        if self.joined and framework is not None and framework.bn_stats == "weak":
+            raise UsageError(
+                "framework.bn_stats=weak needs views that pass through the network one by one; "
+                "leave out learner.joined and learner.label_view"
+            )
         self.targets = (
             None
             if correction is None
@@ -81,9 +96,11 @@ class Regularized(Learner):
 
     def forward(self, batch: Batch) -> Terms:
         """Return label, contrast and total."""
-        logits: Tensor = self.classifier(batch.views.weak)  # (B, K)
-        directions = self._directions(batch)
-        with torch.autocast(logits.device.type, enabled=False):  # 1 - 1e-4 is 1 in bfloat16
+        if self.joined:
+            logits, directions = self._together(batch)
+        else:
+            logits, directions = [self.classifier(batch.views.weak)], self._directions(batch)
+        with torch.autocast(logits[0].device.type, enabled=False):  # 1 - 1e-4 is 1 in bfloat16
             return self._terms(batch, logits, directions)
 
     def _directions(self, batch: Batch) -> list[Pairs]:
@@ -92,26 +109,50 @@ class Regularized(Learner):
         x1, x2 = (self.classifier.normalize(x) for x in batch.views.strong)
         backbone = self.classifier.backbone
         with running_statistics(backbone, update=self.framework.bn_stats == "both"):
-            found = self.framework(backbone, x1, x2)
-        return [Pairs(single(query), single(key)) for query, key in found]
+            return self._pairs(backbone, x1, x2)
 
-    def _terms(self, batch: Batch, logits: Tensor, directions: list[Pairs]) -> Terms:
-        targets = None if self.targets is None else self.targets.current(batch.index)
-        if targets is None:
-            losses = trained = self.loss(logits, batch.labels, batch.index)  # (B,)
-        else:
-            trained = expected(self.loss, logits, targets)
-            losses = F.cross_entropy(logits, batch.labels, reduction="none")  # for the record
+    def _together(self, batch: Batch) -> tuple[list[Tensor], list[Pairs]]:
+        """Return the logits of the view or views with labels, and all pairs, from one pass."""
+        weak = [batch.views.weak] if self.views == "strong" else []
+        xs = [self.classifier.normalize(x) for x in (*weak, *batch.views.strong)]
+        features = self.classifier.backbone(torch.cat(xs)).chunk(len(xs))
+        found = dict(zip(map(id, xs), features, strict=True))
+        labelled = features[:1] if weak else features
+        logits = [single(self.classifier.head(each)) for each in labelled]
+        return logits, self._pairs(lambda x: found[id(x)], *xs[-2:])
+
+    def _pairs(self, encode: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
+        assert self.framework is not None
+        return [Pairs(single(q), single(z)) for q, z in self.framework(encode, x1, x2)]
+
+    def _terms(self, batch: Batch, logits: list[Tensor], directions: list[Pairs]) -> Terms:
+        each = [self._label_losses(batch, of_view) for of_view in logits]
+        trained, losses = (torch.stack(kind).mean(dim=0) for kind in zip(*each, strict=True))
         total = label = trained.mean()
         parts = {"label": label.detach()}
         if self.framework is not None and self.regularizer is not None:
-            p = logits.detach().softmax(dim=1)
+            p = torch.stack([of_view.detach().softmax(dim=1) for of_view in logits]).mean(dim=0)
             weights = self.regularizer.pair_weights(p, batch.labels, batch.progress)  # (B, B)
             contrast = self.regularizer(directions, weights)
             contrast = contrast + self.framework.repulsion(directions, weights > 0)
             total = label + value_at(self.regularizer.weight, batch.progress) * contrast
             parts["contrast"] = contrast.detach()
-        return Terms(total, parts, losses.detach(), logits.detach())
+        return Terms(total, parts, losses.detach(), torch.stack(logits).mean(dim=0).detach())
+
+    def _label_losses(self, batch: Batch, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what is trained on and what is kept on record, (B,) each."""
+        targets = None if self.targets is None else self.targets.current(batch.index)
+        if targets is None:
+            losses: Tensor = self.loss(logits, batch.labels, batch.index)
+            return losses, losses
+        against_given = F.cross_entropy(logits, batch.labels, reduction="none")
+        return expected(self.loss, logits, targets), against_given
+
+
+def _views(framework: Framework | None, label_view: str) -> Literal["weak", "strong", "two strong"]:
+    if framework is None:
+        return "weak"
+    return "strong" if label_view == "weak" else "two strong"
 
 
 @contextmanager

@@ -7,19 +7,20 @@ import math
 import torch
 from torch import Tensor, nn
 
-from unswayed.schedules import Cosine
+from unswayed.schedules import Cosine, value_at
 from unswayed.training.settings import Settings
 
 
 def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return SGD, or Adam, over the trainable parameters."""
+    """Return SGD, or Adam, over the trainable parameters: weights, then norms and biases."""
     trainable = [p for p in net.parameters() if p.requires_grad]
-    decayed = [p for p in trainable if settings.decay_norms_and_biases or p.ndim > 1]
-    spared = [p for p in trainable if not (settings.decay_norms_and_biases or p.ndim > 1)]
-    groups = [
-        {"params": decayed, "weight_decay": settings.weight_decay},
-        {"params": spared, "weight_decay": 0.0},
-    ]
+    if settings.decay_norms_and_biases and settings.bias_lr == 1:
+        groups = [{"params": trainable, "weight_decay": settings.weight_decay}]
+    else:
+        groups = [
+            {"params": [p for p in trainable if p.ndim > 1], "weight_decay": settings.weight_decay},
+            {"params": [p for p in trainable if p.ndim < 2], "biases": True, "weight_decay": 0.0},
+        ]
     groups = [group for group in groups if group["params"]]
     if settings.optimizer == "adam":
         return torch.optim.Adam(groups, lr=settings.lr, betas=(settings.momentum, 0.999))
@@ -29,6 +30,19 @@ def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.Optimizer:
         momentum=settings.momentum,
         nesterov=settings.nesterov,
     )
+
+
+def set_rates(
+    optimizer: torch.optim.Optimizer, settings: Settings, rate: float, progress: float
+) -> None:
+    """Set the learning rate of all parameters, and what norms and biases have of their own."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+        if group.get("biases"):
+            times = value_at(settings.bias_lr, progress)
+            group["lr"] = rate * times
+            if settings.decay_norms_and_biases:
+                group["weight_decay"] = settings.weight_decay / times
 
 
 def learning_rate(
@@ -55,8 +69,18 @@ def learning_rate(
         return settings.lr * settings.gamma**passed
     if settings.schedule_unit == "epoch":
         position = math.floor(position)
+    if settings.schedule == "triangle":
+        first, last = settings.ends
+        return settings.lr * _triangle(position / epochs, first, settings.peak, last)
     span = max(epochs - settings.warmup_epochs, 1)
     return Cosine(settings.lr, 0.0)(max(position - settings.warmup_epochs, 0) / span)
+
+
+def _triangle(progress: float, first: float, peak: float, last: float) -> float:
+    """Return the height of a triangle that is 1 high at progress `peak`."""
+    if progress < peak:
+        return first + (1 - first) * progress / peak
+    return last + (1 - last) * (1 - progress) / max(1 - peak, 1e-9)
 
 
 def pack_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from unswayed.errors import UsageError
+from unswayed.schedules import PositiveSchedule
+from unswayed.training.budget import Budget
 from unswayed.types import BelowOne, Count, Fraction, NonNegative, Positive, PositiveFraction
 
 
@@ -17,6 +19,8 @@ class Settings:
 
     Args:
         epochs: passes over the training rows.
+        budget: as many epochs as fit, in place of `epochs`: "0.5 PFLOP" of computation, counted on
+            real steps, or "60 min", measured on this machine.
         batch_size: images in a step; pairs are formed inside a batch.
         optimizer: SGD, or Adam as some published codes use.
         lr: peak learning rate.
@@ -24,10 +28,15 @@ class Settings:
         nesterov: Nesterov's form of momentum.
         weight_decay: on every parameter, as published.
         decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
-        schedule: half a cosine to zero, a constant learning rate, or drops at milestones.
+        schedule: half a cosine to zero, a constant learning rate, drops at milestones, or a
+            triangle: a straight rise and a straight fall.
         milestones: shares of the training after which "steps" multiplies the rate by gamma.
         gamma: factor of each drop of "steps".
+        peak: share of the training after which a "triangle" has its highest rate.
+        ends: what part of the highest rate a "triangle" begins and ends with.
         schedule_unit: move the learning rate every step, or every epoch as in the published code.
+        bias_lr: how many times the learning rate norms and biases have; their weight decay is
+            divided by it, so that they shrink as quickly as the rest.
         warmup_epochs: the learning rate rises linearly over these.
         clip_norm: largest gradient norm of all parameters together, also of two networks; 0 does
             not clip.
@@ -38,11 +47,12 @@ class Settings:
         checkpoint_minutes: longest time inside an epoch without a checkpoint.
         seed: of everything random in the run.
         device: auto, cpu, cuda, cuda:1, mps.
-        precision: fp32, or bf16 autocast where the hardware has it.
+        precision: fp32; bf16 autocast where the hardware has it; or auto, which asks the hardware.
         threads: CPU threads; 0 leaves the choice to PyTorch.
     """
 
     epochs: Count = 100
+    budget: str = ""
     batch_size: Annotated[int, Ge(2)] = 256
     optimizer: Literal["sgd", "adam"] = "sgd"
     lr: Positive = 0.02
@@ -50,10 +60,13 @@ class Settings:
     nesterov: bool = False
     weight_decay: NonNegative = 5e-4
     decay_norms_and_biases: bool = True
-    schedule: Literal["cosine", "constant", "steps"] = "cosine"
+    schedule: Literal["cosine", "constant", "steps", "triangle"] = "cosine"
     milestones: tuple[Fraction, ...] = (1 / 3, 2 / 3)
     gamma: PositiveFraction = 0.1
+    peak: PositiveFraction = 0.25
+    ends: tuple[Fraction, Fraction] = (0.2, 0.05)
     schedule_unit: Literal["step", "epoch"] = "step"
+    bias_lr: PositiveSchedule = 1.0
     warmup_epochs: NonNegative = 0.0
     clip_norm: NonNegative = 0.0
     drop_last: bool = True
@@ -63,12 +76,16 @@ class Settings:
     checkpoint_minutes: NonNegative = 5.0
     seed: Annotated[int, Ge(0)] = 0
     device: str = "auto"
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["fp32", "bf16", "auto"] = "fp32"
     threads: Annotated[int, Ge(0), Le(1024)] = 0
 
     def __post_init__(self) -> None:
         if self.nesterov and (not self.momentum or self.optimizer != "sgd"):
             raise UsageError("train.nesterov needs train.optimizer=sgd and a momentum above 0")
+        if self.budget:
+            Budget.parse(self.budget)
+        if self.schedule == "triangle" and self.warmup_epochs:
+            raise UsageError("train.warmup_epochs: a triangle rises by itself; see train.peak")
         if self.warmup_epochs >= self.epochs:
             raise UsageError(
                 f"train.warmup_epochs ({self.warmup_epochs:g}) must be fewer than train.epochs "

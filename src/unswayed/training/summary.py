@@ -20,10 +20,11 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
         "selected": best_row(rows, "holdout_accuracy"),
         "oracle_best": best_row(rows, "test_accuracy"),
     }
-    skipped = ("terms", "lr", "seconds")
+    skipped = ("terms", "lr", "seconds", "flops")
     return {
         "epochs": len(rows),
         "seconds": rows[-1]["seconds"],
+        "flops": rows[-1].get("flops"),  # None in runs of older versions
         **{
             name: row and {k: v for k, v in row.items() if k not in skipped}
             for name, row in chosen.items()

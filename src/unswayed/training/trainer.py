@@ -7,15 +7,18 @@ At every event `state()` is complete: a trainer that loads it goes on to the sam
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.utils.flop_counter import FlopCounterMode
 
 from unswayed.data import Dataset, Splits, stratified_split
 from unswayed.data.stores import Store
@@ -24,11 +27,27 @@ from unswayed.learners import Learner, Network
 from unswayed.randomness import permutation
 from unswayed.schedules import restart_epoch
 from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions, probabilities
-from unswayed.training.optimizer import learning_rate, make_optimizer, pack_state, unpack_state
+from unswayed.training.optimizer import (
+    learning_rate,
+    make_optimizer,
+    pack_state,
+    set_rates,
+    unpack_state,
+)
 from unswayed.training.records import Records
 from unswayed.training.settings import Settings
 from unswayed.types import Batch, Epoch, Overview, Step, Terms
 from unswayed.views import Policy
+
+WARM_UP, TIMED = 2, 5
+"""Steps made before the clock is looked at, and steps that are timed, to tell an epoch's cost."""
+
+
+class Cost(NamedTuple):
+    """What something takes."""
+
+    flops: int
+    seconds: float
 
 
 class Trainer:
@@ -67,6 +86,7 @@ class Trainer:
         self.wrong_rows = self.rows[wrong[self.rows]]
         self.epoch = self.step_in_epoch = 0
         self.seconds = 0.0
+        self.flops = self.step_flops = 0
         self._start_epoch()
 
     @property
@@ -98,12 +118,39 @@ class Trainer:
             self.epoch, self.step_in_epoch = done + 1, 0
             self._start_epoch()
             self.seconds += time.perf_counter() - clock
-            yield Epoch(done, self.settings.epochs, metrics | {"seconds": round(self.seconds, 3)})
+            metrics |= {"flops": self.flops, "seconds": round(self.seconds, 3)}
+            yield Epoch(done, self.settings.epochs, metrics)
             clock = time.perf_counter()
 
     def epochs(self) -> Iterator[Epoch]:
         """Train, and yield epochs only."""
         return (event for event in self.events() if isinstance(event, Epoch))
+
+    def epoch_cost(self, epoch: int, *, timed: bool) -> Cost:
+        """Return what this epoch costs, from a few real steps; the trainer is of no use afterwards.
+
+        Args:
+            epoch: from 0.
+            timed: whether to look at the clock, which takes more steps and an evaluation.
+        """
+        self.epoch, self.flops = epoch, 0
+        started = time.perf_counter()
+        self._before_epoch()
+        before, seconds = self.flops, time.perf_counter() - started
+        steps, warm_up = (TIMED, WARM_UP) if timed else (1, 0)
+        order = self._order()
+        for number in range(min(steps + warm_up, self.steps)):
+            if number == min(warm_up, self.steps - 1):
+                started = time.perf_counter()
+            self._step(order)
+        each = (time.perf_counter() - started) / max(1, min(steps, self.steps - warm_up))
+        flops = before + self.step_flops * self.steps
+        started = time.perf_counter()
+        if timed:
+            self._evaluate()
+        evaluation = (time.perf_counter() - started) / self.settings.evaluate_every
+        self.step_in_epoch = 0
+        return Cost(flops, seconds + each * self.steps + evaluation)
 
     def _before_epoch(self) -> None:
         """Let the learner look at the whole training set; what it learns is in its state."""
@@ -118,7 +165,9 @@ class Trainer:
         overview = Overview(
             self.epoch, self.settings.epochs, self.given, rows, holdout, self.classifier, look
         )
-        self.learner.before_epoch(overview)
+        with FlopCounterMode(display=False) as counter:
+            self.learner.before_epoch(overview)
+        self.flops += counter.get_total_flops()
 
     @property
     def _restart(self) -> int:
@@ -152,7 +201,8 @@ class Trainer:
             images,
             self.train.keys[rows],
             self.epoch,
-            strong=self.learner.views == "strong",
+            weak=self.learner.views != "two strong",
+            strong=self.learner.views in ("strong", "two strong"),
             again=self.learner.views == "two weak",
         )
         done = self.epoch + self.step_in_epoch / self.steps
@@ -164,41 +214,52 @@ class Trainer:
         batch = self._batch(rows, order[(number + 1) * size : (number + 2) * size])
         self.learner.train()
         self.learner.before_step(batch.progress)
-        with torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
-        ):
-            terms = self.learner(batch)
-        self._check_loss(terms, rows)
-        self.optimizer.zero_grad(set_to_none=True)
-        terms.total.backward()
-        self._check_gradient(rows)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate(number)
+        terms = self._backward(batch, count=number == 0)
+        norm = self._gradient_norm()
+        named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
+        # The one time in a step that the CPU waits for a GPU.
+        values = torch.stack([value.to(norm.dtype) for value in named.values()]).tolist()
+        found = dict(zip(named, values, strict=True))
+        self._check(terms, found, rows)
+        set_rates(self.optimizer, self.settings, self._learning_rate(number), batch.progress)
         self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
         self.records.note(batch, terms)
-        loss = float(terms.total.detach())
-        self.sums["total"] += loss
-        for name, value in terms.parts.items():
-            self.sums[name] += float(value)
+        for name in ("total", *terms.parts):
+            self.sums[name] += found[name]
+        self.flops += self.step_flops
         self.step_in_epoch += 1
         self.policy.recycle(batch.views)
-        return loss
+        return float(found["total"])
 
-    def _check_loss(self, terms: Terms, rows: Rows) -> None:
-        if bool(torch.isfinite(terms.total)):
-            return
-        bad = ~torch.isfinite(terms.losses).cpu().numpy()
-        self._stop("loss", rows[bad] if bad.any() else rows)
+    def _backward(self, batch: Batch, *, count: bool) -> Terms:
+        """Return what the learner answers, with gradients; count their operations if asked."""
+        self.optimizer.zero_grad(set_to_none=True)
+        counter = FlopCounterMode(display=False) if count else nullcontext()
+        with counter:
+            with torch.autocast(
+                self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
+            ):
+                terms: Terms = self.learner(batch)
+            terms.total.backward()  # type: ignore[no-untyped-call]
+        if isinstance(counter, FlopCounterMode):
+            self.step_flops = counter.get_total_flops()
+        return terms
 
-    def _check_gradient(self, rows: Rows) -> None:
+    def _gradient_norm(self) -> Tensor:
+        """Return the norm of all gradients together, which are clipped if they are to be."""
         parameters = [p for p in self.learner.parameters() if p.grad is not None]
         if self.settings.clip_norm:
-            norm = torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
-        else:
-            norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-        if not bool(torch.isfinite(norm)):
+            return torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
+        return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+
+    def _check(self, terms: Terms, found: Mapping[str, float], rows: Rows) -> None:
+        """Stop before an update that could only be regretted."""
+        if not math.isfinite(found["total"]):
+            bad = ~torch.isfinite(terms.losses).cpu().numpy()
+            self._stop("loss", rows[bad] if bad.any() else rows)
+        if not math.isfinite(found["norm"]):
             self._stop("gradient", rows)
 
     def _stop(self, what: str, rows: Rows) -> None:
@@ -248,6 +309,8 @@ class Trainer:
             "epoch": self.epoch,
             "step": self.step_in_epoch,
             "seconds": self.seconds,
+            "flops": self.flops,
+            "step_flops": self.step_flops,
             "sums": dict(self.sums),
         }
         return tensors, plain
@@ -264,6 +327,7 @@ class Trainer:
             self.average.load_state_dict(part("average"))
         self.epoch, self.step_in_epoch = plain["epoch"], plain["step"]
         self.seconds = plain["seconds"]
+        self.flops, self.step_flops = plain.get("flops", 0), plain.get("step_flops", 0)
         self._start_epoch()
         self.records = Records(**{k: v.to(self.device).clone() for k, v in part("records").items()})
         self.sums.update(plain["sums"])

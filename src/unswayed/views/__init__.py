@@ -26,6 +26,9 @@ class View(ABC):
     draws: int
     """How many uniform numbers one image needs."""
 
+    alternating: bool = False
+    """Whether the first of them, which mirrors, is turned round (1 - u) in every other epoch."""
+
     @abstractmethod
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return the transformed batch.
@@ -66,10 +69,18 @@ class Policy:
 
         Fresh memory has to be cleared by the system first, which takes a tenth of the time.
         """
-        self.spare[:] = [views.weak, *views.strong, *views.again]
+        made = [views.weak, *views.strong, *views.again]
+        self.spare[:] = {id(view): view for view in made}.values()  # one may stand in for another
 
     def __call__(
-        self, images: Tensor, keys: Bits, epoch: int, *, strong: bool = False, again: bool = False
+        self,
+        images: Tensor,
+        keys: Bits,
+        epoch: int,
+        *,
+        weak: bool = True,
+        strong: bool = False,
+        again: bool = False,
     ) -> Views:
         """Return the views of a uint8 batch whose samples have these 64-bit keys.
 
@@ -77,13 +88,14 @@ class Policy:
             images: (B, C, H, W) uint8.
             keys: (B,) of the samples.
             epoch: from 0.
+            weak: whether to make a weak view; without one, the first strong view stands in.
             strong: whether to make two strong views.
             again: whether to make a second weak view.
         """
-        strongs, weaks = (self.strong,) * (2 * strong), (self.weak,) * again
-        views = (self.weak, *strongs, *weaks)
         # A view's draws depend on its number, which is the same whatever else is asked for.
-        numbers = (0, *(1, 2)[: len(strongs)], *(3,)[: len(weaks)])
+        wanted = [(0, self.weak)] * weak + [(1, self.strong), (2, self.strong)] * strong
+        wanted += [(3, self.weak)] * again
+        numbers, views = zip(*wanted, strict=True)
         seen = [self._room(images) for _ in views]
         draws = [
             self._draw(view, number, keys, epoch)
@@ -109,7 +121,9 @@ class Policy:
                 make(*task)
         else:
             list(_pool(torch.get_num_threads()).map(make, *zip(*tasks, strict=True)))
-        return Views(seen[0], tuple(seen[1 : 1 + len(strongs)]), tuple(seen[1 + len(strongs) :]))
+        made = dict(zip(numbers, seen, strict=True))
+        pair = tuple(made[number] for number in (1, 2) if number in made)
+        return Views(seen[0], pair, tuple(seen[-1:] if again else ()))
 
     def _room(self, images: Tensor) -> Tensor:
         """Return memory for a view of these images, used before if there is any."""
@@ -120,7 +134,11 @@ class Policy:
 
     def _draw(self, view: View, number: int, keys: Bits, epoch: int) -> Tensor:
         draws = np.arange(view.draws)
-        return torch.from_numpy(uniform32(self.seed, "view", epoch, number, keys[:, None], draws))
+        u = uniform32(self.seed, "view", epoch, number, keys[:, None], draws)
+        if view.alternating:
+            first = uniform32(self.seed, "view", 0, number, keys, 0)
+            u[:, 0] = 1 - first if epoch % 2 else first
+        return torch.from_numpy(u)
 
 
 def _empty(images: Tensor) -> Tensor:

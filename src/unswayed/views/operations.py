@@ -5,6 +5,8 @@ Images are floats in [0, 1], (B, C, H, W); parameters are (B,). Nothing here dra
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -47,10 +49,17 @@ def _to_grid(pixels: Tensor, size: int) -> Tensor:
     return pixels * (2 / max(size - 1, 1)) - 1
 
 
-def padded_crop(x: Tensor, padding: int, top: Tensor, left: Tensor, flip: Tensor) -> Tensor:
-    """Pad with black, cut a window of the old size at (top, left), and mirror where asked."""
+def padded_crop(
+    x: Tensor,
+    padding: int,
+    top: Tensor,
+    left: Tensor,
+    flip: Tensor,
+    edge: Literal["black", "reflect"] = "black",
+) -> Tensor:
+    """Pad with black or with reflections, cut out a window of the old size, mirror where asked."""
     batch, _, height, width = x.shape
-    padded = F.pad(x, (padding,) * 4)
+    padded = F.pad(x, (padding,) * 4, mode="reflect" if edge == "reflect" else "constant")
     rows = top[:, None] + torch.arange(height, device=x.device)  # (B, H)
     cols = left[:, None] + torch.arange(width, device=x.device)  # (B, W)
     cols = torch.where(flip[:, None], cols.flip(1), cols)

@@ -25,7 +25,8 @@ class Weak(View):
         area: tuple[PositiveFraction, PositiveFraction] = (0.08, 1.0),
         ratio: tuple[Positive, Positive] = (3 / 4, 4 / 3),
         padding: Annotated[int, Ge(0)] = 4,
-        flip: Fraction = 0.5,
+        edge: Literal["black", "reflect"] = "black",
+        flip: Fraction | Literal["alternate"] = 0.5,
     ) -> None:
         """Store the options.
 
@@ -34,11 +35,16 @@ class Weak(View):
                 the literature.
             area: share of the area that a resized crop keeps.
             ratio: width / height of a resized crop.
-            padding: black pixels on each side before a pad-and-crop.
-            flip: probability of mirroring; 0 where left and right matter, as in digits.
+            padding: pixels added on each side before a pad-and-crop.
+            edge: whether added pixels are black, or mirror the image at its edge.
+            flip: probability of mirroring; 0 where left and right matter, as in digits. "alternate"
+                mirrors an image in every other epoch, so that no two successive ones show the same
+                side (Jordan, arXiv 2404.00498).
         """
         self.crop, self.area, self.ratio = crop, area, ratio
-        self.padding, self.flip = padding, flip
+        self.padding, self.edge = padding, edge
+        self.alternating = flip == "alternate"
+        self.flip = 0.5 if flip == "alternate" else flip
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return (B, C, H, W)."""
@@ -47,4 +53,4 @@ class Weak(View):
             size = (x.shape[2], x.shape[3])
             return resized_crop(x, *random_boxes(u[:, 1:], size, self.area, self.ratio), flip=flip)
         offset = (u[:, 1:3] * (2 * self.padding + 1)).long()
-        return padded_crop(x, self.padding, offset[:, 0], offset[:, 1], flip)
+        return padded_crop(x, self.padding, offset[:, 0], offset[:, 1], flip, self.edge)

@@ -1,0 +1,332 @@
+"""A whole training step of CTRR, views included, beside the usual way, in one run.
+
+    python benchmarks/step.py [--rounds 3] [--save results]         # images/s and peak memory
+    python benchmarks/step.py --train 1000 [--seeds 3] [--save results]   # where both end up
+
+The plain reference is what a careful reader of the paper writes first: torchvision's transforms on
+one PIL image after the other in a `DataLoader` (its best number of workers is taken), one forward
+for each of the three views, the loss as in the paper's pseudocode, memory contiguous, fp32. Ours
+starts from the same weights and has the same batch, threads and optimizer; it is measured in fp32
+and, where the processor has it, in bf16. Each side runs in a process of its own, in turns; the
+median round counts. Memory is the peak of that process above what it held before the first step;
+workers of a `DataLoader` are not counted (Linux only).
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from torchvision import transforms as T
+
+from unswayed.build import assemble, has_bf16
+from unswayed.data import Dataset, Splits
+from unswayed.frameworks.simsiam import SimSiam
+from unswayed.learners.regularized import Regularized
+from unswayed.recipe import Recipe
+from unswayed.training.trainer import Trainer
+
+NETWORKS = {
+    "fast, width 16": ["model.name=fast", "model.width=16"],
+    "fast, width 64": ["model.name=fast", "model.width=64"],
+    "PreAct ResNet-18": ["model.name=preact_resnet18"],
+}
+GOALS = {"fast, width 16": 3.0, "fast, width 64": 3.0, "PreAct ResNet-18": 1.25}
+HEADS = ["framework.name=simsiam", "framework.projector_widths=[256, 256]"]
+SAMPLES, BATCH, WARM_UP = 4096, 128, 2
+
+
+class PlainStep(nn.Module):
+    """The reference: CTRR in SimSiam, written down from the paper."""
+
+    def __init__(self, learner: Regularized) -> None:
+        """Begin with the weights and options of ours.
+
+        Args:
+            learner: CTRR in SimSiam.
+        """
+        super().__init__()
+        assert isinstance(learner.framework, SimSiam)
+        assert learner.regularizer is not None
+        own = copy.deepcopy(learner).to(memory_format=torch.contiguous_format)
+        self.backbone, self.head = own.classifier.backbone, own.classifier.head
+        self.projector, self.predictor = own.framework.projector, own.framework.predictor
+        self.mean, self.std = own.classifier.mean.flatten(), own.classifier.std.flatten()
+        self.weight, self.tau = own.regularizer.weight, own.regularizer.tau
+
+    def forward(self, x: Tensor, x1: Tensor, x2: Tensor, y: Tensor) -> Tensor:
+        """Return L_ce + λ L_ctr of normalised views."""
+        logits = self.head(self.backbone(x))
+        z1 = self.projector(self.backbone(x1))
+        z2 = self.projector(self.backbone(x2))
+        q1, q2 = self.predictor(z1), self.predictor(z2)
+        p = logits.softmax(dim=1).detach()
+        contrast = self.pairs(q1, z2.detach(), p) / 2 + self.pairs(q2, z1.detach(), p) / 2
+        return F.cross_entropy(logits, y) + self.weight * contrast
+
+    def pairs(self, q: Tensor, z: Tensor, p: Tensor) -> Tensor:
+        """Return eq. 6 in one direction, with the spec's normalisation of each row."""
+        q, z = q / q.norm(dim=1, keepdim=True), z / z.norm(dim=1, keepdim=True)
+        s, m = q @ z.T, p @ p.T
+        same = torch.eye(len(s), dtype=s.dtype)
+        w = same + (1 - same) * m * (m >= self.tau)
+        w = w / w.sum(dim=1, keepdim=True)
+        e = same * -s + (1 - same) * torch.log(1 - s.clamp(max=1 - 1e-4))
+        return (w * e).sum(dim=1).mean()
+
+
+class PlainViews(torch.utils.data.Dataset[tuple[Tensor, Tensor, Tensor, int]]):
+    """One PIL image after the other, each transformed three times."""
+
+    def __init__(self, trainer: Trainer, mean: Tensor, std: Tensor) -> None:
+        """Read the options of our views, so that both do the same to an image."""
+        data, strong, weak = trainer.train, trainer.policy.strong, trainer.policy.weak
+        pixels = np.moveaxis(data.images[torch.arange(len(data))].numpy(), 1, 3).squeeze()
+        self.images = [Image.fromarray(each) for each in pixels]
+        self.labels = data.given.tolist()
+        size = data.image_size
+        end = [T.ToTensor(), T.Normalize(mean.tolist(), std.tolist())]
+        self.weak = T.Compose(
+            [
+                T.RandomResizedCrop(size, weak.area, weak.ratio),
+                T.RandomHorizontalFlip(weak.flip),
+                *end,
+            ]
+        )
+        self.strong = T.Compose(
+            [
+                T.RandomResizedCrop(size, strong.area, strong.ratio),
+                T.RandomHorizontalFlip(strong.flip),
+                T.RandomApply([T.ColorJitter(*strong.jitter)], strong.jitter_probability),
+                T.RandomGrayscale(strong.grayscale),
+                *end,
+            ]
+        )
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, row: int) -> tuple[Tensor, Tensor, Tensor, int]:
+        image = self.images[row]
+        return self.weak(image), self.strong(image), self.strong(image), self.labels[row]
+
+
+def plain_steps(trainer: Trainer, workers: int, steps: int, seed: int = 0) -> Iterator[PlainStep]:
+    """Train the reference with the trainer's optimizer options; yield it after every step."""
+    torch.manual_seed(seed)
+    settings = trainer.settings
+    step = PlainStep(trainer.learner)
+    loader = DataLoader(
+        PlainViews(trainer, step.mean, step.std),
+        settings.batch_size,
+        shuffle=True,
+        drop_last=True,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+    )
+    optimizer = torch.optim.SGD(
+        [p for p in step.parameters() if p.requires_grad],
+        lr=settings.lr,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+    )
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    step.train()
+    made = 0
+    while True:
+        for x, x1, x2, y in loader:
+            loss = step(x, x1, x2, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            loss.item()
+            schedule.step()
+            made += 1
+            yield step
+            if made == steps:
+                return
+
+
+def our_steps(trainer: Trainer) -> Iterator[Any]:
+    """Train with the product."""
+    order = trainer._order()
+    while True:
+        trainer.step_in_epoch %= trainer.steps
+        yield trainer._step(order)
+
+
+def trainer_of(network: str, precision: str) -> Trainer:
+    """Return a trainer of CTRR on colour images of noise."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (SAMPLES, 3, 32, 32), dtype=np.uint8)
+    splits = Splits(Dataset.from_arrays(images, rng.integers(0, 10, SAMPLES)), None)
+    words = ["data.name=memory", "train.epochs=10", "train.holdout=0", "regularizer.weight=1"]
+    words += [f"train.batch_size={BATCH}", f"train.precision={precision}"]
+    recipe = Recipe.from_dict({}, "method=ctrr", *words, *HEADS, *NETWORKS[network])
+    return assemble(recipe, splits)[0]
+
+
+def own_round(network: str, side: str, steps: int) -> dict[str, float]:
+    """Be the process of one side: "fp32", "bf16", or the reference with so many workers."""
+    trainer = trainer_of(network, side if side in ("fp32", "bf16") else "fp32")
+    if side in ("fp32", "bf16"):
+        made = our_steps(trainer)
+    else:
+        made = plain_steps(trainer, int(side), 10**6)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
+    before = status("VmRSS")
+    for _ in range(WARM_UP):
+        next(made)
+    began = time.perf_counter()
+    for _ in range(steps):
+        next(made)
+    speed = steps * BATCH / (time.perf_counter() - began)
+    return {"images_per_second": speed, "peak_mb": (status("VmHWM") - before) / 1024}
+
+
+def status(name: str) -> int:
+    """Return a number of kB from what Linux knows of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def a_round(network: str, side: str, steps: int) -> dict[str, float]:
+    """Run one side in a process of its own."""
+    command = [sys.executable, __file__, "--own", network, side, "--steps", str(steps)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found: dict[str, float] = json.loads(answer.splitlines()[-1])
+    return found
+
+
+def measure(rounds: int, steps: int) -> dict[str, Any]:
+    """Return images/s and memory of all sides with every network."""
+    sides = ["fp32"] + ["bf16"] * has_bf16(torch.device("cpu"))
+    sides += [str(workers) for workers in range(torch.get_num_threads() + 1)]
+    rows = []
+    for network in NETWORKS:
+        found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
+        for _ in range(rounds):
+            for side in sides:
+                found[side].append(a_round(network, side, steps))
+        speed = {
+            side: statistics.median(each["images_per_second"] for each in those)
+            for side, those in found.items()
+        }
+        memory = {
+            side: statistics.median(each["peak_mb"] for each in those)
+            for side, those in found.items()
+        }
+        best = max((side for side in sides if side.isdigit()), key=speed.__getitem__)
+        for side in sides:
+            rows.append(
+                {
+                    "network": network,
+                    "side": f"plain, {side} workers" if side.isdigit() else f"ours, {side}",
+                    "images_per_second": speed[side],
+                    "relative": speed[side] / speed[best],
+                    "peak_mb": memory[side],
+                    "peak_mb_of_plain": memory[best],
+                }
+            )
+            print(row_text(rows[-1]), flush=True)
+    return facts("python benchmarks/step.py") | {"rounds": rounds, "steps": steps, "rows": rows}
+
+
+def row_text(row: dict[str, Any]) -> str:
+    """Return one line of the table."""
+    return (
+        f"{row['network']:18} {row['side']:18} {row['images_per_second']:7.0f} images/s "
+        f"{row['relative']:5.2f} × plain  {row['peak_mb']:6.0f} MB"
+    )
+
+
+def facts(command: str) -> dict[str, Any]:
+    """Return where the numbers come from."""
+    return {
+        "command": command,
+        "batch_size": BATCH,
+        "threads": torch.get_num_threads(),
+        "hardware": {"cores": os.cpu_count(), "platform": platform.platform()},
+        "torch": torch.__version__,
+    }
+
+
+def train_both(steps: int, seeds: int) -> dict[str, Any]:
+    """Return the test accuracies with which both sides end after so many steps on the digits."""
+    found: dict[str, list[float]] = {"ours": [], "plain": []}
+    for seed in range(seeds):
+        epochs = -(-steps * 64 // 1437)
+        words = [f"train.seed={seed}", f"train.epochs={epochs}", "train.batch_size=64"]
+        words += ["noise.name=symmetric", "noise.rate=0.4", "train.holdout=0"]
+        words += ["train.warmup_epochs=0", "train.clip_norm=0", "train.nesterov=false"]
+        words += ["views.weak.name=weak", "views.weak.flip=0", "views.weak.area=[0.5, 1.0]"]
+        words += ["train.threads=1", *HEADS]
+        trainer, _ = assemble(Recipe.load("digits", *words))
+        *_, reference = plain_steps(trainer, 0, trainer.steps * epochs, seed)
+        assert trainer.test is not None
+        shipped = copy.deepcopy(trainer.classifier)
+        shipped.backbone, shipped.head = reference.backbone, reference.head
+        test = trainer.test
+        for event in trainer.epochs():
+            last = event.metrics["test_accuracy"]
+        found["ours"].append(last)
+        guess = shipped.predict_proba(test.images[torch.arange(len(test))]).argmax(dim=1)
+        found["plain"].append(float((guess.numpy() == test.given).mean()))
+        print(f"seed {seed}: ours {found['ours'][-1]:.4f}, plain {found['plain'][-1]:.4f}")
+    spread = {name: statistics.stdev(values) for name, values in found.items()}
+    mean = {name: statistics.mean(values) for name, values in found.items()}
+    return facts("python benchmarks/step.py --train") | {
+        "steps": steps,
+        "data": "digits, 40 % symmetric noise",
+        "test_accuracy": found,
+        "mean": mean,
+        "spread": spread,
+    }
+
+
+def main() -> None:
+    """Measure, print a table, and say which goals were missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--train", type=int, metavar="STEPS")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--own", nargs=2, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.own:
+        print(json.dumps(own_round(*args.own, args.steps)))
+        return
+    if args.train:
+        name, found = "step-training.json", train_both(args.train, args.seeds)
+    else:
+        name, found = "step.json", measure(args.rounds, args.steps)
+    if args.save:
+        args.save.mkdir(parents=True, exist_ok=True)
+        (args.save / name).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    for network, goal in GOALS.items() if not args.train else ():
+        ours = [r for r in found["rows"] if r["network"] == network and "ours" in r["side"]]
+        best = max(ours, key=lambda row: row["relative"])
+        lean = best["peak_mb"] <= best["peak_mb_of_plain"]
+        met = "met" if best["relative"] >= goal and lean else "missed"
+        print(f"{network}: {best['relative']:.2f} × ({best['side']}), asked {goal} ×: {met}")
+
+
+if __name__ == "__main__":
+    main()

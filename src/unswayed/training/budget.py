@@ -1,0 +1,67 @@
+"""A training that fits a budget of computation or of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from unswayed.errors import UsageError
+
+if TYPE_CHECKING:
+    from unswayed.training.trainer import Trainer
+
+UNITS: dict[str, tuple[Literal["flops", "seconds"], float]] = {
+    "tflop": ("flops", 1e12),
+    "pflop": ("flops", 1e15),
+    "eflop": ("flops", 1e18),
+    "s": ("seconds", 1.0),
+    "min": ("seconds", 60.0),
+    "h": ("seconds", 3600.0),
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """So many floating-point operations, or so many seconds."""
+
+    kind: Literal["flops", "seconds"]
+    amount: float
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read "0.5 PFLOP", "90 min" and the like."""
+        words = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*", text)
+        number, unit = words.groups() if words else ("", "")
+        known = UNITS.get(unit.lower())
+        if known is None or number.count(".") > 1 or not float(number.strip(".") or 0):
+            raise UsageError(
+                f"train.budget is {text!r}; write for example '0.5 PFLOP', '20 TFLOP', '60 min' or "
+                "'2 h'"
+            )
+        return cls(known[0], float(number) * known[1])
+
+    def __str__(self) -> str:
+        """Return it in a unit that suits its size."""
+        units = [(name, size) for name, (kind, size) in UNITS.items() if kind == self.kind]
+        name, size = next((u for u in reversed(units) if self.amount >= u[1]), units[0])
+        return f"{self.amount / size:.3g} {name.upper() if self.kind == 'flops' else name}"
+
+
+def epochs_within(budget: Budget, probe: Trainer) -> int:
+    """Return how many epochs fit; of its first and its last epoch, the dearer one counts.
+
+    Args:
+        budget: what may be spent.
+        probe: a trainer that nobody needs afterwards: it makes a few real steps.
+    """
+    last = probe.settings.epochs - 1
+    costs = [probe.epoch_cost(epoch, timed=budget.kind == "seconds") for epoch in {0, last}]
+    dearest = max(cost.seconds if budget.kind == "seconds" else cost.flops for cost in costs)
+    epochs = int(budget.amount / dearest)
+    if epochs < 1:
+        raise UsageError(
+            f"train.budget: one epoch takes {Budget(budget.kind, dearest)}, more than the whole "
+            f"budget of {budget}; allow more, or choose a smaller model"
+        )
+    return epochs
