@@ -143,11 +143,15 @@ class Recipe:
 def shipped(kind: Literal["recipe", "grid"] = "recipe") -> dict[str, str]:
     """Return name and description of the recipes in the package, or of the grids of `bench`."""
     found = {}
-    for file in resources.files("unswayed.recipes").iterdir():
-        if file.name.endswith(".toml"):
-            text = tomllib.loads(file.read_text(encoding="utf-8"))
-            if ("methods" in text) == (kind == "grid"):
-                found[file.name.removesuffix(".toml")] = str(text.get("description", ""))
+    top = resources.files("unswayed.recipes")
+    folders = [("", top)] + [(f"{f.name}/", f) for f in top.iterdir() if f.is_dir()]
+    for prefix, folder in folders:
+        for file in folder.iterdir():
+            if file.name.endswith(".toml"):
+                text = tomllib.loads(file.read_text(encoding="utf-8"))
+                if ("methods" in text) == (kind == "grid"):
+                    name = f"{prefix}{file.name.removesuffix('.toml')}"
+                    found[name] = str(text.get("description", ""))
     return dict(sorted(found.items()))
 
 

@@ -12,8 +12,10 @@ from unswayed.views import VIEWS, Policy
 KEYS = keys_of([str(i) for i in range(12)])
 
 
-@pytest.fixture(params=VIEWS.names())
+@pytest.fixture(params=[*VIEWS.names(), "affine"])
 def view(request):
+    if request.param == "affine":
+        return VIEWS["strong"].build({"colour": "affine", "blur": 0.5})
     options = {"blur": 0.5} if request.param == "strong" else {}
     return VIEWS[request.param].build(options)
 

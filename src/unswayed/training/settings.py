@@ -48,6 +48,8 @@ class Settings:
         seed: of everything random in the run.
         device: auto, cpu, cuda, cuda:1, mps.
         precision: fp32; bf16 autocast where the hardware has it; or auto, which asks the hardware.
+        compile: let torch.compile make one kernel of several operations of the network; needs a C++
+            compiler, and a minute or more at the start. "reduce-overhead" records CUDA graphs.
         threads: CPU threads; 0 leaves the choice to PyTorch.
     """
 
@@ -77,6 +79,7 @@ class Settings:
     seed: Annotated[int, Ge(0)] = 0
     device: str = "auto"
     precision: Literal["fp32", "bf16", "auto"] = "fp32"
+    compile: Literal["off", "default", "reduce-overhead", "max-autotune"] = "off"
     threads: Annotated[int, Ge(0), Le(1024)] = 0
 
     def __post_init__(self) -> None:

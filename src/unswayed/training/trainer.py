@@ -65,6 +65,9 @@ class Trainer:
         self.settings, self.policy, self.train, self.test = settings, policy, train, test
         self.device = device or torch.device("cpu")
         self.learner = learner.to(self.device).to(memory_format=torch.channels_last)
+        if settings.compile != "off":
+            for part in learner.classifier.parts:
+                part.backbone.compile(mode=settings.compile)
         self.rows, self.holdout = stratified_split(
             train.given, train.keys, settings.holdout, settings.seed, "holdout"
         )
@@ -237,7 +240,9 @@ class Trainer:
         """Return what the learner answers, with gradients; count their operations if asked."""
         self.optimizer.zero_grad(set_to_none=True)
         counter = FlopCounterMode(display=False) if count else nullcontext()
-        with counter:
+        # What is compiled into one kernel can be counted only while it is not.
+        stance = torch.compiler.set_stance("force_eager") if count else nullcontext()
+        with counter, stance:
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
             ):

@@ -5,6 +5,7 @@ Images are floats in [0, 1], (B, C, H, W); parameters are (B,). Nothing here dra
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -133,6 +134,24 @@ def adjust_hue_(x: Tensor, shift: Tensor) -> Tensor:
     torch.sub(high, r, out=r)
     x[:, 1:].add_(low[:, None])
     return x
+
+
+def colour_maps(brightness: Tensor, contrast: Tensor, saturation: Tensor, hue: Tensor) -> Tensor:
+    """Return what each adjustment does to a colour, as matrices (B, 5, 3, 3); the fifth: nothing.
+
+    Contrast adds (1 - factor) · mean luma, which a matrix cannot. A turn of the hue is one around
+    the gray axis. It keeps the mean of the channels where `adjust_hue` keeps the largest and the
+    smallest; by thirds of a full turn both are the same, in between their hues differ by 1/50.
+    """
+    eye = torch.eye(3, dtype=brightness.dtype, device=brightness.device)
+    b, c, s, h = (each[:, None, None] for each in (brightness, contrast, saturation, hue))
+    luma = torch.tensor(LUMA, dtype=eye.dtype, device=eye.device).expand(3, 3)
+    axis = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]], dtype=eye.dtype, device=eye.device)
+    cos, sin = torch.cos(2 * math.pi * h), torch.sin(2 * math.pi * h)
+    turned = cos * eye + (1 - cos) / 3 + sin / math.sqrt(3) * axis
+    return torch.stack(
+        [b * eye, c * eye, s * eye + (1 - s) * luma, turned, eye.expand_as(turned)], dim=1
+    )
 
 
 def _blend_(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:

@@ -1,0 +1,205 @@
+"""CIFAR-10 with noisy labels within a budget of computation, on the full data.
+
+    UNSWAYED_DATA=DIR python benchmarks/cifar.py final [--only sym80] [--save results]
+    UNSWAYED_DATA=DIR python benchmarks/cifar.py frontier [--only 0.02] [--save results]
+    python benchmarks/cifar.py final --list
+
+`final` trains the recipe `cpu/cifar10` at every noise level of the paper, at most 0.5 PFLOP a run;
+`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets. All 50,000 images are trained
+on, noise is drawn by CTRR's published generator (symmetric: from all classes), and what counts is
+the test accuracy of the last epoch. Every cell is a run folder below `--runs`: the command goes on
+where it was stopped, and trains no cell twice. `--save` writes the summaries of all finished cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from unswayed.build import train
+from unswayed.recipe import Recipe
+from unswayed.training.run import Run
+from unswayed.types import Epoch, Step
+
+PAPER = {"sym20": 93.05, "sym40": 92.16, "sym60": 87.34, "sym80": 83.66, "asym40": 89.00}
+ASKED = {"sym20": 91.0, "sym40": 89.0, "sym60": 84.0, "sym80": 70.0, "asym40": 85.0}
+PAPER_PFLOP = 214.0
+
+OFFICIAL = "2021"
+LADDER = {"0.02": 16, "0.06": 32, "0.2": 32, "0.5": 64}
+"""Budgets in PFLOP, and the width of the network that suits each."""
+
+METHODS = {
+    "ce": ["method=ce"],
+    "gce": ["method=gce"],
+    "ctrr": ["loss.name=ce"],
+    "ctrr_gce": [],
+}
+
+
+class Cell(NamedTuple):
+    """One training."""
+
+    name: str
+    method: str
+    noise: str
+    budget: str
+    seed: int
+    words: tuple[str, ...]
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe, which names the data only when they are needed."""
+        return Recipe.load("cpu/cifar10", *self.words)
+
+
+def noise_words(noise: str) -> list[str]:
+    """Return the words for "sym40" and the like."""
+    kind, rate = noise.rstrip("0123456789"), int(noise.lstrip("asym")) / 100
+    words = [f"noise.rate={rate}", f'noise.official_seed="{OFFICIAL}"']
+    if kind == "asym":
+        return ["noise.name=asymmetric", "noise.map=cifar10", *words]
+    return ["noise.name=symmetric", "noise.inclusive=true", *words]
+
+
+def cell(method: str, noise: str, budget: str, seed: int) -> Cell:
+    """Return a cell; equal ones of both lists have equal names, and are trained once."""
+    words = [*METHODS[method], *noise_words(noise), f"train.seed={seed}"]
+    words += [f"train.budget={budget} PFLOP", f"model.width={LADDER[budget]}"]
+    name = f"{noise}-{method}-{budget}-seed{seed}"
+    return Cell(name, method, noise, budget, seed, tuple(words))
+
+
+def cells(which: str, seeds: int) -> list[Cell]:
+    """Return what is to be trained, cheap and important cells first."""
+    if which == "final":
+        noises = ["sym80", "sym40", "asym40", "sym60", "sym20"]
+        return [cell("ctrr_gce", noise, "0.5", s) for s in range(seeds) for noise in noises]
+    return [
+        cell(method, noise, budget, s)
+        for budget in LADDER
+        for s in range(seeds)
+        for noise in ("sym40", "sym80")
+        for method in METHODS
+    ]
+
+
+def say(event: Step | Epoch) -> None:
+    """Print a line for every epoch."""
+    if isinstance(event, Epoch):
+        row = event.metrics
+        tested = f", test {100 * row['test_accuracy']:.2f} %" if "test_accuracy" in row else ""
+        print(
+            f"  epoch {event.epoch + 1}/{event.epochs}, {row['seconds']:.0f} s, "
+            f"{row['flops'] / 1e15:.3f} PFLOP{tested}",
+            flush=True,
+        )
+
+
+def collect(runs: Path) -> list[dict[str, Any]]:
+    """Return the numbers of all finished cells."""
+    everything = {c.name: c for which in ("final", "frontier") for c in cells(which, 9)}
+    rows = []
+    for name, one in sorted(everything.items()):
+        if not (runs / name / "summary.json").is_file():
+            continue
+        run = Run(runs / name)
+        rows.append(
+            {
+                **one._asdict(),
+                "summary": run.summary,
+                "curve": [
+                    [row["epoch"] + 1, row["test_accuracy"]]
+                    for row in run.metrics
+                    if "test_accuracy" in row
+                ],
+                "resolved": run.provenance["resolved"],
+                "commit": run.provenance["commit"],
+                "hardware": run.provenance["hardware"],
+                "software": run.provenance["software"],
+                "noise_realised": run.provenance["noise"]["realised_rate"],
+            }
+        )
+    return rows
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return a Markdown table of what the final recipe reached."""
+    lines = [
+        "| noise | seed | PFLOP | minutes | last | asked | paper (214 PFLOP) |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        if row["method"] == "ctrr_gce" and row["budget"] == "0.5":
+            noise, summary = row["noise"], row["summary"]
+            lines.append(
+                f"| {noise} | {row['seed']} | {summary['flops'] / 1e15:.3f} | "
+                f"{summary['seconds'] / 60:.0f} | {100 * summary['last']['test_accuracy']:.2f} | "
+                f"{ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Plot accuracy against computation."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True)
+    for panel, noise in zip(panels, ("sym40", "sym80"), strict=True):
+        for method in METHODS:
+            points = sorted(
+                (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
+                for row in rows
+                if (row["noise"], row["method"]) == (noise, method)
+            )
+            if points:
+                panel.plot(*zip(*points, strict=True), "o-", label=method.replace("_", "+").upper())
+        panel.plot(PAPER_PFLOP, PAPER[noise], "k*", markersize=12, label="paper, CTRR")
+        panel.set(xscale="log", xlabel="training computation / PFLOP", title=noise)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("test accuracy, last epoch / %")
+    panels[0].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+
+
+def save(runs: Path, folder: Path) -> None:
+    """Write the numbers of all finished cells, a table and a plot."""
+    rows = collect(runs)
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {"command": "python benchmarks/cifar.py", "platform": platform.platform(), "runs": rows}
+    (folder / "cifar.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (folder / "cifar.md").write_text(table(rows), encoding="utf-8")
+    draw(rows, folder / "cifar-frontier.png")
+
+
+def main() -> None:
+    """Train the cells that are left, one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", choices=["final", "frontier"])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", default="", help="cells whose name contains this")
+    parser.add_argument("--runs", type=Path, default=Path("runs/cifar"))
+    parser.add_argument("--list", action="store_true", help="name the cells and train nothing")
+    parser.add_argument("--save", type=Path)
+    args = parser.parse_args()
+    wanted = [c for c in cells(args.which, args.seeds) if args.only in c.name]
+    if not wanted:
+        sys.exit(f"no cell has {args.only!r} in its name; see --list")
+    for each in wanted:
+        print(each.name, flush=True)
+        if not args.list:
+            train(each.recipe, run=args.runs / each.name, watch=say)
+    if args.save:
+        save(args.runs, args.save)
+
+
+if __name__ == "__main__":
+    main()
