@@ -283,3 +283,33 @@ def test_a_training_that_begins_anew_needs_two_epochs(tiny):
     recipe = Recipe.from_dict(tiny.sections, "method=forward", "train.epochs=1")
     with pytest.raises(UsageError, match="begins anew"):
         assemble(recipe)
+
+
+@pytest.mark.slow
+def test_a_compiled_network_trains_alike(tiny):
+    words = ("model.name=fast", "model.width=4", "train.epochs=1")
+    plain, _ = assemble(Recipe.from_dict(tiny.sections, *words))
+    compiled, _ = assemble(Recipe.from_dict(tiny.sections, *words, "train.compile=default"))
+    for one, other in zip(plain.events(), compiled.events(), strict=True):
+        if isinstance(one, Step):
+            assert one.loss == pytest.approx(other.loss, rel=1e-3)
+    assert plain.flops == compiled.flops > 0
+    assert plain.state()[0].keys() == compiled.state()[0].keys()
+
+
+def test_the_counted_operations_are_those_of_the_layers(tiny):
+    """Cross entropy, fast network: forward, and both backwards of all layers but the first."""
+    words = ("method=ce", "model.name=fast", "model.width=4", "train.epochs=1", "data.size=16")
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, *words))
+    event = next(iter(trainer.events()))
+    batch, classes = trainer.settings.batch_size, trainer.train.num_classes
+    pairs = ((15, 8, 4), (7, 4, 16), (3, 16, 16))  # side of the image, channels in and out
+    first = 15**2 * 4 * 1 * 8
+    layers = 16 * classes
+    for side, inputs, outputs in pairs:
+        pooled = side // 2
+        layers += side**2 * 9 * inputs * outputs + pooled**2 * 9 * outputs**2
+    # The frozen layer's weights need no gradient, and neither do the images.
+    expected = 2 * batch * (first + 3 * layers)
+    assert event.step == 1
+    assert trainer.step_flops == pytest.approx(expected, rel=0.02)
