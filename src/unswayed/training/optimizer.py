@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from unswayed.schedules import Cosine, value_at
+from unswayed.training.muon import Muon
 from unswayed.training.settings import Settings
 
 
 def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return SGD, or Adam, over the trainable parameters: weights, then norms and biases."""
+    """Return the optimizer of the trainable parameters: weights, norms and biases, filters."""
     trainable = [p for p in net.parameters() if p.requires_grad]
-    if settings.decay_norms_and_biases and settings.bias_lr == 1:
-        groups = [{"params": trainable, "weight_decay": settings.weight_decay}]
-    else:
-        groups = [
-            {"params": [p for p in trainable if p.ndim > 1], "weight_decay": settings.weight_decay},
-            {"params": [p for p in trainable if p.ndim < 2], "biases": True, "weight_decay": 0.0},
-        ]
+    filters = [p for p in trainable if settings.optimizer == "muon" and p.ndim == 4]
+    others = [p for p in trainable if settings.optimizer != "muon" or p.ndim != 4]
+    alike = settings.decay_norms_and_biases and settings.bias_lr == 1
+    weights = [p for p in others if alike or p.ndim > 1]
+    biases = [p for p in others if not alike and p.ndim < 2]
+    groups: list[dict[str, Any]] = [
+        {"params": weights, "weight_decay": settings.weight_decay},
+        {"params": biases, "biases": True, "weight_decay": 0.0},
+        {"params": filters, "filters": True, "filter_momentum": settings.filter_momentum},
+    ]
     groups = [group for group in groups if group["params"]]
     if settings.optimizer == "adam":
         return torch.optim.Adam(groups, lr=settings.lr, betas=(settings.momentum, 0.999))
-    return torch.optim.SGD(
-        groups,
-        lr=settings.lr,
-        momentum=settings.momentum,
-        nesterov=settings.nesterov,
-    )
+    kind = Muon if settings.optimizer == "muon" else torch.optim.SGD
+    return kind(groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov)
 
 
 def set_rates(
     optimizer: torch.optim.Optimizer, settings: Settings, rate: float, progress: float
 ) -> None:
-    """Set the learning rate of all parameters, and what norms and biases have of their own."""
+    """Set the learning rate of all parameters, and what some have of their own."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+        if group.get("filters"):
+            group["lr"] = rate / settings.lr * settings.filter_lr
         if group.get("biases"):
             times = value_at(settings.bias_lr, progress)
             group["lr"] = rate * times

@@ -22,17 +22,22 @@ class Settings:
         budget: as many epochs as fit, in place of `epochs`: "0.5 PFLOP" of computation, counted on
             real steps, or "60 min", measured on this machine.
         batch_size: images in a step; pairs are formed inside a batch.
-        optimizer: SGD, or Adam as some published codes use.
+        optimizer: SGD; Adam, as some published codes use; or Muon for the filters of convolutions
+            with SGD for the rest, which learns in few epochs (see training/muon.py).
         lr: peak learning rate.
         momentum: of SGD; Adam's first decay rate.
         nesterov: Nesterov's form of momentum.
+        filter_lr: peak learning rate of filters under Muon, about the angle of a step; the schedule
+            is that of `lr`. They have no weight decay: their norm is fixed.
+        filter_momentum: of filters under Muon.
         weight_decay: on every parameter, as published.
         decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
         schedule: half a cosine to zero, a constant learning rate, drops at milestones, or a
             triangle: a straight rise and a straight fall.
         milestones: shares of the training after which "steps" multiplies the rate by gamma.
         gamma: factor of each drop of "steps".
-        peak: share of the training after which a "triangle" has its highest rate.
+        peak: share of the training after which a "triangle" has its highest rate; from 0 on it only
+            falls.
         ends: what part of the highest rate a "triangle" begins and ends with.
         schedule_unit: move the learning rate every step, or every epoch as in the published code.
         bias_lr: how many times the learning rate norms and biases have; their weight decay is
@@ -56,16 +61,18 @@ class Settings:
     epochs: Count = 100
     budget: str = ""
     batch_size: Annotated[int, Ge(2)] = 256
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Literal["sgd", "adam", "muon"] = "sgd"
     lr: Positive = 0.02
     momentum: BelowOne = 0.9
     nesterov: bool = False
+    filter_lr: Positive = 0.12
+    filter_momentum: BelowOne = 0.6
     weight_decay: NonNegative = 5e-4
     decay_norms_and_biases: bool = True
     schedule: Literal["cosine", "constant", "steps", "triangle"] = "cosine"
     milestones: tuple[Fraction, ...] = (1 / 3, 2 / 3)
     gamma: PositiveFraction = 0.1
-    peak: PositiveFraction = 0.25
+    peak: Fraction = 0.25
     ends: tuple[Fraction, Fraction] = (0.2, 0.05)
     schedule_unit: Literal["step", "epoch"] = "step"
     bias_lr: PositiveSchedule = 1.0
@@ -83,8 +90,8 @@ class Settings:
     threads: Annotated[int, Ge(0), Le(1024)] = 0
 
     def __post_init__(self) -> None:
-        if self.nesterov and (not self.momentum or self.optimizer != "sgd"):
-            raise UsageError("train.nesterov needs train.optimizer=sgd and a momentum above 0")
+        if self.nesterov and (not self.momentum or self.optimizer == "adam"):
+            raise UsageError("train.nesterov needs SGD or Muon, and a momentum above 0")
         if self.budget:
             Budget.parse(self.budget)
         if self.schedule == "triangle" and self.warmup_epochs:

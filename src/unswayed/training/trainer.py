@@ -11,7 +11,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,9 +215,12 @@ class Trainer:
         size, number = self.settings.batch_size, self.step_in_epoch
         rows = order[number * size : (number + 1) * size]
         batch = self._batch(rows, order[(number + 1) * size : (number + 2) * size])
+        if number == 0:
+            self.step_flops = 0
         self.learner.train()
         self.learner.before_step(batch.progress)
-        terms = self._backward(batch, count=number == 0)
+        with self._counted(number):
+            terms = self._backward(batch)
         norm = self._gradient_norm()
         named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
         # The one time in a step that the CPU waits for a GPU.
@@ -225,7 +228,8 @@ class Trainer:
         found = dict(zip(named, values, strict=True))
         self._check(terms, found, rows)
         set_rates(self.optimizer, self.settings, self._learning_rate(number), batch.progress)
-        self.optimizer.step()
+        with self._counted(number):
+            self.optimizer.step()
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
         self.records.note(batch, terms)
@@ -236,21 +240,29 @@ class Trainer:
         self.policy.recycle(batch.views)
         return float(found["total"])
 
-    def _backward(self, batch: Batch, *, count: bool) -> Terms:
-        """Return what the learner answers, with gradients; count their operations if asked."""
+    def _backward(self, batch: Batch) -> Terms:
+        """Return what the learner answers, with gradients."""
         self.optimizer.zero_grad(set_to_none=True)
-        counter = FlopCounterMode(display=False) if count else nullcontext()
-        # What is compiled into one kernel can be counted only while it is not.
-        stance = torch.compiler.set_stance("force_eager") if count else nullcontext()
-        with counter, stance:
-            with torch.autocast(
-                self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
-            ):
-                terms: Terms = self.learner(batch)
-            terms.total.backward()  # type: ignore[no-untyped-call]
-        if isinstance(counter, FlopCounterMode):
-            self.step_flops = counter.get_total_flops()
+        with torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
+        ):
+            terms: Terms = self.learner(batch)
+        terms.total.backward()  # type: ignore[no-untyped-call]
         return terms
+
+    @contextmanager
+    def _counted(self, step: int) -> Iterator[None]:
+        """Count the operations inside, in the first step of an epoch for all of them."""
+        if step > 0:
+            yield
+            return
+        # What is compiled into one kernel can be counted only while it is not.
+        with (
+            FlopCounterMode(display=False) as counter,
+            torch.compiler.set_stance("force_eager"),
+        ):
+            yield
+        self.step_flops += counter.get_total_flops()
 
     def _gradient_norm(self) -> Tensor:
         """Return the norm of all gradients together, which are clipped if they are to be."""
