@@ -34,11 +34,13 @@ LADDER = {"0.02": 16, "0.06": 32, "0.2": 32, "0.5": 64}
 """Budgets in PFLOP, and the width of the network that suits each."""
 
 METHODS = {
-    "ce": ["method=ce"],
-    "gce": ["method=gce"],
-    "ctrr": ["loss.name=ce"],
-    "ctrr_gce": [],
+    "ce": ("cpu/cifar10", ["method=ce"]),
+    "gce": ("cpu/cifar10", []),
+    "ctrr": ("cpu/cifar10-ctrr", ["loss.name=ce"]),
+    "ctrr_gce": ("cpu/cifar10-ctrr", []),
 }
+FINAL = "gce"
+"""What `cpu/cifar10` is."""
 
 
 class Cell(NamedTuple):
@@ -54,7 +56,7 @@ class Cell(NamedTuple):
     @property
     def recipe(self) -> Recipe:
         """The recipe, which names the data only when they are needed."""
-        return Recipe.load("cpu/cifar10", *self.words)
+        return Recipe.load(METHODS[self.method][0], *self.words)
 
 
 def noise_words(noise: str) -> list[str]:
@@ -68,7 +70,7 @@ def noise_words(noise: str) -> list[str]:
 
 def cell(method: str, noise: str, budget: str, seed: int) -> Cell:
     """Return a cell; equal ones of both lists have equal names, and are trained once."""
-    words = [*METHODS[method], *noise_words(noise), f"train.seed={seed}"]
+    words = [*METHODS[method][1], *noise_words(noise), f"train.seed={seed}"]
     words += [f"train.budget={budget} PFLOP", f"model.width={LADDER[budget]}"]
     name = f"{noise}-{method}-{budget}-seed{seed}"
     return Cell(name, method, noise, budget, seed, tuple(words))
@@ -78,7 +80,7 @@ def cells(which: str, seeds: int) -> list[Cell]:
     """Return what is to be trained, cheap and important cells first."""
     if which == "final":
         noises = ["sym80", "sym40", "asym40", "sym60", "sym20"]
-        return [cell("ctrr_gce", noise, "0.5", s) for s in range(seeds) for noise in noises]
+        return [cell(FINAL, noise, "0.5", s) for s in range(seeds) for noise in noises]
     return [
         cell(method, noise, budget, s)
         for budget in LADDER
@@ -134,7 +136,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        if row["method"] == "ctrr_gce" and row["budget"] == "0.5":
+        if row["method"] == FINAL and row["budget"] == "0.5":
             noise, summary = row["noise"], row["summary"]
             lines.append(
                 f"| {noise} | {row['seed']} | {summary['flops'] / 1e15:.3f} | "
@@ -187,6 +189,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--runs", type=Path, default=Path("runs/cifar"))
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 takes all")
     parser.add_argument("--list", action="store_true", help="name the cells and train nothing")
     parser.add_argument("--save", type=Path)
     args = parser.parse_args()
@@ -196,7 +199,8 @@ def main() -> None:
     for each in wanted:
         print(each.name, flush=True)
         if not args.list:
-            train(each.recipe, run=args.runs / each.name, watch=say)
+            recipe = Recipe.from_dict(each.recipe.sections, f"train.threads={args.threads}")
+            train(recipe, run=args.runs / each.name, watch=say)
     if args.save:
         save(args.runs, args.save)
 

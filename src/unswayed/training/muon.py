@@ -19,8 +19,8 @@ class Muon(torch.optim.SGD):
 
     The momentum of a filter bank, as a matrix (out, in · height · width), is replaced by a matrix
     close to it with singular values about one: every direction moves, not only the few that
-    dominate a gradient. The bank itself is kept at the norm √out, which the batch norm behind it does not
-    notice, so that a learning rate means the same angle throughout.
+    dominate a gradient. The bank itself is kept at the norm √out, which the batch norm behind it
+    does not notice, so that a learning rate means the same angle throughout.
     """
 
     @torch.no_grad()
