@@ -2,10 +2,12 @@
 
     UNSWAYED_DATA=DIR python benchmarks/cifar.py final [--only sym80] [--save results]
     UNSWAYED_DATA=DIR python benchmarks/cifar.py frontier [--only 0.02] [--save results]
+    UNSWAYED_DATA=DIR python benchmarks/cifar.py ablation [--seeds 2] [--save results]
     python benchmarks/cifar.py final --list
 
 `final` trains the recipe `cpu/cifar10` at every noise level of the paper, at most 0.5 PFLOP a run;
-`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets. All 50,000 images are trained
+`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets; `ablation` changes one thing of
+the recipe at a time, at a small budget. All 50,000 images are trained
 on, noise is drawn by CTRR's published generator (symmetric: from all classes), and what counts is
 the test accuracy of the last epoch. Every cell is a run folder below `--runs`: the command goes on
 where it was stopped, and trains no cell twice. `--save` writes the summaries of all finished cells.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import statistics
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +45,28 @@ METHODS = {
 FINAL = "gce"
 """What `cpu/cifar10` is."""
 
+SMALL = "0.02"
+ABLATION = {
+    "sgd": ["train.optimizer=sgd", "train.peak=0.23", "train.ends=[0.2, 0.07]"],
+    "half-filter-lr": ["train.filter_lr=0.05"],
+    "double-filter-lr": ["train.filter_lr=0.2"],
+    "learnt-first-layer": ["model.whiten=false"],
+    "random-filters": ["model.identity=false"],
+    "slow-biases": ["train.bias_lr=1.0"],
+    "random-flip": ["views.weak.flip=0.5"],
+    "resized-crop": ["views.weak.crop=resized", "views.weak.area=[0.25, 1.0]"],
+    "no-mirror": ["model.mirror=false"],
+    "cosine": ["train.schedule=cosine"],
+    "average": ["train.ema=0.98"],
+    "growing-images": ['train.side={name = "ramp", start = 0.75, end = 1.0, until = 0.6}'],
+    "batch-256": ["train.batch_size=256", "train.lr=0.375"],
+    "batch-1024": ["train.batch_size=1024", "train.lr=1.5"],
+    "fp32": ["train.precision=fp32"],
+    "label-smoothing": ["loss.name=label_smoothing", "loss.r=0.2"],
+    "elr": ["loss.name=elr"],
+}
+"""What is changed, one thing at a time."""
+
 
 class Cell(NamedTuple):
     """One training."""
@@ -52,6 +77,7 @@ class Cell(NamedTuple):
     budget: str
     seed: int
     words: tuple[str, ...]
+    change: str = ""
 
     @property
     def recipe(self) -> Recipe:
@@ -76,11 +102,28 @@ def cell(method: str, noise: str, budget: str, seed: int) -> Cell:
     return Cell(name, method, noise, budget, seed, tuple(words))
 
 
+def changed(change: str, noise: str, seed: int) -> Cell:
+    """Return the recipe with one thing changed."""
+    base = cell(FINAL, noise, SMALL, seed)
+    words = (*base.words, *ABLATION[change])
+    return base._replace(name=f"{base.name}-{change}", change=change, words=words)
+
+
 def cells(which: str, seeds: int) -> list[Cell]:
     """Return what is to be trained, cheap and important cells first."""
     if which == "final":
         noises = ["sym80", "sym40", "asym40", "sym60", "sym20"]
         return [cell(FINAL, noise, "0.5", s) for s in range(seeds) for noise in noises]
+    if which == "ablation":
+        return [
+            one
+            for s in range(seeds)
+            for noise in ("sym80", "sym40")
+            for one in (
+                cell(FINAL, noise, SMALL, s),
+                *(changed(change, noise, s) for change in ABLATION),
+            )
+        ]
     return [
         cell(method, noise, budget, s)
         for budget in LADDER
@@ -104,7 +147,7 @@ def say(event: Step | Epoch) -> None:
 
 def collect(runs: Path) -> list[dict[str, Any]]:
     """Return the numbers of all finished cells."""
-    everything = {c.name: c for which in ("final", "frontier") for c in cells(which, 9)}
+    everything = {c.name: c for which in ("final", "frontier", "ablation") for c in cells(which, 9)}
     rows = []
     for name, one in sorted(everything.items()):
         if not (runs / name / "summary.json").is_file():
@@ -130,19 +173,37 @@ def collect(runs: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return a Markdown table of what the final recipe reached."""
+    """Return Markdown tables: what the final recipe reached, and what each change does to it."""
     lines = [
         "| noise | seed | PFLOP | minutes | last | asked | paper (214 PFLOP) |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        if row["method"] == FINAL and row["budget"] == "0.5":
+        if (row["method"], row["budget"], row["change"]) == (FINAL, "0.5", ""):
             noise, summary = row["noise"], row["summary"]
             lines.append(
                 f"| {noise} | {row['seed']} | {summary['flops'] / 1e15:.3f} | "
                 f"{summary['seconds'] / 60:.0f} | {100 * summary['last']['test_accuracy']:.2f} | "
                 f"{ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
             )
+    lines += [
+        "",
+        f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: mean of the last epoch (n).",
+        "",
+    ]
+    lines += ["| change | sym40 | sym80 |", "| --- | --- | --- |"]
+    for change in ["", *ABLATION]:
+        means = []
+        for noise in ("sym40", "sym80"):
+            found = [
+                100 * row["summary"]["last"]["test_accuracy"]
+                for row in rows
+                if (row["change"], row["noise"], row["budget"], row["method"])
+                == (change, noise, SMALL, FINAL)
+            ]
+            spread = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
+            means.append(f"{statistics.mean(found):.1f}{spread} ({len(found)})" if found else "–")
+        lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -159,7 +220,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             points = sorted(
                 (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
                 for row in rows
-                if (row["noise"], row["method"]) == (noise, method)
+                if (row["noise"], row["method"], row["change"]) == (noise, method, "")
             )
             if points:
                 panel.plot(*zip(*points, strict=True), "o-", label=method.replace("_", "+").upper())
@@ -185,7 +246,7 @@ def save(runs: Path, folder: Path) -> None:
 def main() -> None:
     """Train the cells that are left, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=["final", "frontier"])
+    parser.add_argument("which", choices=["final", "frontier", "ablation"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--runs", type=Path, default=Path("runs/cifar"))

@@ -77,6 +77,7 @@ def _within(low: float, high: float) -> AfterValidator:
 
 
 PositiveSchedule = Annotated[Scheduled, _within(1e-6, math.inf)]
+PositiveFractionSchedule = Annotated[Scheduled, _within(1e-6, 1)]
 NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
 FractionSchedule = Annotated[Scheduled, _within(0, 1)]
 

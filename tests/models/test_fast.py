@@ -45,9 +45,11 @@ def test_convolutions_begin_as_identities():
 def test_the_first_layer_and_the_scales_of_norms_stay_as_they_are(images):
     net = FastNet(3, images, width=8)
     frozen = {name for name, p in net.named_parameters() if not p.requires_grad}
-    assert "whiten.weight" in frozen
-    assert "whiten.bias" not in frozen
-    assert all(name.endswith("weight") and ("norms" in name or "whiten" in name) for name in frozen)
+    assert "first.weight" in frozen
+    assert "first.bias" not in frozen
+    assert all(
+        name.endswith("weight") and ("norms" in name or name == "first.weight") for name in frozen
+    )
     assert len(frozen) == 7
 
 
@@ -73,8 +75,17 @@ def test_it_takes_images_of_any_size(size, channels):
 def test_a_recipe_whitens_on_what_it_trains_on(tiny):
     recipe = Recipe.from_dict(tiny.sections, "model.name=fast", "model.width=4")
     trainer, _ = assemble(recipe)
-    assert float(trainer.classifier.backbone.whiten.weight.abs().max()) > 1
+    assert float(trainer.classifier.backbone.first.weight.abs().max()) > 1
     again, _ = assemble(recipe)
     assert torch.equal(
-        trainer.classifier.backbone.whiten.weight, again.classifier.backbone.whiten.weight
+        trainer.classifier.backbone.first.weight, again.classifier.backbone.first.weight
     )
+
+
+def test_its_tricks_can_be_left_out(images):
+    learnt = FastNet(3, images, width=32, whiten=False)
+    assert learnt.first.weight.requires_grad
+    assert float(learnt.first.weight.detach().abs().max()) < 1
+    plain = FastNet(3, images, width=32, identity=False)
+    x = torch.randn(2, 24, 8, 8)
+    assert not torch.allclose(plain.pairs[0].first(x)[:, :24], x, atol=0.1)

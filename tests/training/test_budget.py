@@ -106,3 +106,17 @@ def test_methods_that_cost_more_later_are_counted_at_their_dearest(tiny):
     late, _ = assemble(Recipe.from_dict(tiny.sections, *words))
     budget = Budget("flops", 100 * plain.epoch_cost(0, timed=False).flops)
     assert epochs_within(budget, late) < epochs_within(budget, plain) == 100
+
+
+def test_epochs_that_are_cheap_at_first_leave_room_for_more(tiny):
+    words = ("method=ce", "data.size=16", "model.name=fast", "model.width=4", "train.epochs=20")
+    growing = 'train.side={name = "ramp", start = 0.5, end = 1.0, until = 0.8}'
+    plain, _ = assemble(Recipe.from_dict(tiny.sections, *words))
+    probe, _ = assemble(Recipe.from_dict(tiny.sections, *words, growing))
+    budget = Budget("flops", 20 * plain.epoch_cost(0, timed=False).flops)
+    epochs = epochs_within(budget, probe)
+    assert epochs > 24
+    recipe = Recipe.from_dict(tiny.sections, *words, growing, f"train.epochs={epochs}")
+    trainer, _ = assemble(recipe)
+    *_, last = trainer.epochs()
+    assert 0.85 * budget.amount < last.metrics["flops"] <= budget.amount

@@ -83,5 +83,5 @@ def test_it_learns_digits_in_three_epochs(tiny):
 
 
 def test_nesterov_is_not_for_adam():
-    with pytest.raises(UsageError, match="Muon"):
+    with pytest.raises(UsageError, match="muon"):
         Settings(optimizer="adam", nesterov=True)

@@ -313,3 +313,27 @@ def test_the_counted_operations_are_those_of_the_layers(tiny):
     expected = 2 * batch * (first + 3 * layers)
     assert event.step == 1
     assert trainer.step_flops == pytest.approx(expected, rel=0.02)
+
+
+def test_images_can_grow_from_epoch_to_epoch(tiny):
+    side = 'train.side={name = "ramp", start = 0.5, end = 1.0, until = 0.5}'
+    recipe = Recipe.from_dict(tiny.sections, "data.size=16", "train.epochs=4", side)
+    trainer, _ = assemble(recipe)
+    seen = []
+    trainer.learner.register_forward_pre_hook(
+        lambda _, inputs: seen.append((inputs[0].epoch, inputs[0].views))
+    )
+    list(trainer.events())
+    for epoch, views in seen:
+        expected = {0: 8, 1: 12, 2: 16, 3: 16}[epoch]
+        for view in (views.weak, *views.strong):
+            assert view.shape[2:] == (expected, expected)
+    assert len(trainer.policy.spare) == 3
+
+
+def test_a_shrunk_image_is_the_mean_of_its_pixels(tiny):
+    recipe = Recipe.from_dict(tiny.sections, "data.size=16", "train.side=0.5", "method=ce")
+    trainer, _ = assemble(Recipe.from_dict(recipe.sections, "views.weak.name=none"))
+    batch = trainer._shrunk(trainer._batch(trainer.rows[:4], trainer.rows[:0]))
+    whole = trainer.train.images[torch.from_numpy(trainer.rows[:4])].float() / 255
+    assert batch.views.weak.mean() == pytest.approx(whole.mean().item(), abs=0.01)

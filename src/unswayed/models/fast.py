@@ -31,6 +31,8 @@ class FastNet(Backbone):
         in_channels: int,
         images: Tensor | None = None,
         width: Count = 64,
+        whiten: bool = True,
+        identity: bool = True,
         mirror: bool = False,
     ) -> None:
         """Build the layers.
@@ -39,21 +41,23 @@ class FastNet(Backbone):
             in_channels: C.
             images: (N, C, H, W) uint8 that are trained on; without them, weights must be loaded.
             width: channels of the first pair; the others have four times as many.
+            whiten: compute the first layer from the images and freeze it; otherwise it is learnt.
+            identity: let the first outputs of a convolution begin as copies of its inputs.
             mirror: outside training, average the features of an image and of its mirror image,
                 which is the average of their logits. Not for images where left and right matter.
         """
         super().__init__()
         self.feature_dim, self.mirror = 4 * width, mirror
         directions = 2 * in_channels * PATCH**2
-        self.whiten = nn.Conv2d(in_channels, directions, PATCH)
-        self.whiten.weight.requires_grad_(False)
-        nn.init.zeros_(self.whiten.bias)  # type: ignore[arg-type]
+        self.first = nn.Conv2d(in_channels, directions, PATCH)
+        self.first.weight.requires_grad_(not whiten)
+        nn.init.zeros_(self.first.bias)  # type: ignore[arg-type]
         widths = (directions, width, 4 * width, 4 * width)
-        self.pairs = nn.ModuleList(_Pair(a, b) for a, b in itertools.pairwise(widths))
-        if images is not None:
+        self.pairs = nn.ModuleList(_Pair(a, b, identity) for a, b in itertools.pairwise(widths))
+        if whiten and images is not None:
             most = max(1, PIXELS // (images.shape[2] * images.shape[3]))
             rows = torch.linspace(0, len(images) - 1, min(SAMPLE, most, len(images))).long()
-            self.whiten.weight.copy_(whitening(images[rows].float() / 255))
+            self.first.weight.copy_(whitening(images[rows].float() / 255))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (B, 4 · width)."""
@@ -62,7 +66,7 @@ class FastNet(Backbone):
         return (self._features(x) + self._features(x.flip(3))) / 2
 
     def _features(self, x: Tensor) -> Tensor:
-        x = F.gelu(self.whiten(x))
+        x = F.gelu(self.first(x))
         for pair in self.pairs:
             x = pair(x)
         return x.amax(dim=(2, 3)) / SHRINK
@@ -71,12 +75,13 @@ class FastNet(Backbone):
 class _Pair(nn.Module):
     """Two convolutions; the first one's output is pooled."""
 
-    def __init__(self, in_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, identity: bool) -> None:
         super().__init__()
-        self.first, self.second = (
-            _conv(in_channels, out_channels),
-            _conv(out_channels, out_channels),
-        )
+        self.first = nn.Conv2d(in_channels, out_channels, 3, padding=1, bias=False)
+        self.second = nn.Conv2d(out_channels, out_channels, 3, padding=1, bias=False)
+        if identity:
+            for conv in (self.first, self.second):
+                nn.init.dirac_(conv.weight[: min(conv.weight.shape[:2])])
         self.norms = nn.ModuleList(_norm(out_channels) for _ in range(2))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,13 +90,6 @@ class _Pair(nn.Module):
             x = F.max_pool2d(x, 2)
         x = F.gelu(self.norms[0](x))
         return F.gelu(self.norms[1](self.second(x)))
-
-
-def _conv(in_channels: int, out_channels: int) -> nn.Conv2d:
-    """Return a convolution whose first outputs are its inputs, as long as there are any."""
-    conv = nn.Conv2d(in_channels, out_channels, 3, padding=1, bias=False)
-    nn.init.dirac_(conv.weight[: min(in_channels, out_channels)])
-    return conv
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:

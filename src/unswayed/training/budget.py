@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +20,9 @@ UNITS: dict[str, tuple[Literal["flops", "seconds"], float]] = {
     "min": ("seconds", 60.0),
     "h": ("seconds", 3600.0),
 }
+
+COUNTED = (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1)
+"""Shares of the training after which the operations of an epoch are counted."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,30 @@ class Budget:
 
 
 def epochs_within(budget: Budget, probe: Trainer) -> int:
-    """Return how many epochs fit; of its first and its last epoch, the dearer one counts.
+    """Return how many epochs fit.
+
+    What an epoch costs may change with progress: images grow, labels get corrected. It is measured
+    at a few points of the training, and between two of them the dearer one counts.
 
     Args:
         budget: what may be spent.
         probe: a trainer that nobody needs afterwards: it makes a few real steps.
     """
-    last = probe.settings.epochs - 1
-    costs = [probe.epoch_cost(epoch, timed=budget.kind == "seconds") for epoch in {0, last}]
-    dearest = max(cost.seconds if budget.kind == "seconds" else cost.flops for cost in costs)
-    epochs = int(budget.amount / dearest)
+    timed, last = budget.kind == "seconds", probe.settings.epochs - 1
+    points = sorted({round(share * last) for share in ((0, 1) if timed else COUNTED)})
+    costs = [probe.epoch_cost(epoch, timed=timed)[int(timed)] for epoch in points]
+    progress = [epoch / (last + 1) for epoch in points]
+
+    def total(epochs: int) -> float:
+        places = (bisect_right(progress, epoch / epochs) for epoch in range(epochs))
+        return sum(max(costs[place - 1 : place + 1]) for place in places)
+
+    epochs = int(budget.amount / max(costs))
+    while epochs and total(epochs + 1) <= budget.amount:
+        epochs += 1
     if epochs < 1:
         raise UsageError(
-            f"train.budget: one epoch takes {Budget(budget.kind, dearest)}, more than the whole "
+            f"train.budget: one epoch takes {Budget(budget.kind, max(costs))}, more than the whole "
             f"budget of {budget}; allow more, or choose a smaller model"
         )
     return epochs

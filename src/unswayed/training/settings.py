@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from unswayed.errors import UsageError
-from unswayed.schedules import PositiveSchedule
+from unswayed.schedules import PositiveFractionSchedule, PositiveSchedule
 from unswayed.training.budget import Budget
 from unswayed.types import BelowOne, Count, Fraction, NonNegative, Positive, PositiveFraction
 
@@ -48,6 +48,8 @@ class Settings:
         drop_last: leave out the last, smaller batch of an epoch.
         ema: decay of a moving average of the weights that is evaluated and saved; 0 is none.
         holdout: share of the noisy training rows held out for selection, stratified by label.
+        side: share of the images' side that is trained on, the same throughout an epoch. A ramp
+            from 0.75 to 1 makes early epochs cheaper; evaluation always sees whole images.
         evaluate_every: epochs between evaluations; the last epoch is always evaluated.
         checkpoint_minutes: longest time inside an epoch without a checkpoint.
         seed: of everything random in the run.
@@ -81,6 +83,7 @@ class Settings:
     drop_last: bool = True
     ema: BelowOne = 0.0
     holdout: BelowOne = 0.1
+    side: PositiveFractionSchedule = 1.0
     evaluate_every: Count = 1
     checkpoint_minutes: NonNegative = 5.0
     seed: Annotated[int, Ge(0)] = 0
@@ -91,7 +94,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.nesterov and (not self.momentum or self.optimizer == "adam"):
-            raise UsageError("train.nesterov needs SGD or Muon, and a momentum above 0")
+            raise UsageError("train.nesterov needs train.optimizer=sgd or muon, and a momentum above 0")
         if self.budget:
             Budget.parse(self.budget)
         if self.schedule == "triangle" and self.warmup_epochs:

@@ -12,10 +12,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.flop_counter import FlopCounterMode
@@ -25,7 +27,7 @@ from unswayed.data.stores import Store
 from unswayed.errors import NonFiniteLossError, UsageError
 from unswayed.learners import Learner, Network
 from unswayed.randomness import permutation
-from unswayed.schedules import restart_epoch
+from unswayed.schedules import restart_epoch, value_at
 from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions, probabilities
 from unswayed.training.optimizer import (
     learning_rate,
@@ -36,7 +38,7 @@ from unswayed.training.optimizer import (
 )
 from unswayed.training.records import Records
 from unswayed.training.settings import Settings
-from unswayed.types import Batch, Epoch, Overview, Step, Terms
+from unswayed.types import Batch, Epoch, Overview, Step, Terms, Views
 from unswayed.views import Policy
 
 WARM_UP, TIMED = 2, 5
@@ -211,6 +213,20 @@ class Trainer:
         done = self.epoch + self.step_in_epoch / self.steps
         return Batch(views, self.given[index], index, self.epoch, done / self.settings.epochs)
 
+    def _shrunk(self, batch: Batch) -> Batch:
+        """Return the batch with its images at the size of this epoch."""
+        share = value_at(self.settings.side, self.epoch / self.settings.epochs)
+        views, whole = batch.views, batch.views.weak.shape[2:]
+        size = [max(1, round(share * side)) for side in whole]
+        if size == list(whole):
+            return batch
+
+        def smaller(x: Tensor) -> Tensor:
+            return F.interpolate(x, size, mode="bilinear", antialias=True)
+
+        strong, again = (tuple(map(smaller, those)) for those in (views.strong, views.again))
+        return replace(batch, views=Views(smaller(views.weak), strong, again))
+
     def _step(self, order: Rows) -> float:
         size, number = self.settings.batch_size, self.step_in_epoch
         rows = order[number * size : (number + 1) * size]
@@ -220,7 +236,7 @@ class Trainer:
         self.learner.train()
         self.learner.before_step(batch.progress)
         with self._counted(number):
-            terms = self._backward(batch)
+            terms = self._backward(self._shrunk(batch))
         norm = self._gradient_norm()
         named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
         # The one time in a step that the CPU waits for a GPU.
