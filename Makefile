@@ -2,7 +2,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset clean
+.PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset \
+        speed cifar clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,15 @@ table-digits: $(VENV)/installed ## train every method on noisy digits; 612 train
 table-cifar-subset: $(VENV)/installed ## train the paper's methods on 5,000 images of CIFAR-10 in $UNSWAYED_DATA
 	$(BIN)/unswayed bench recipes/cifar10-subset-methods.toml --save results
 
+speed: $(VENV)/bench ## measure views, steps and the growth of costs on this machine, half an hour; leave it alone
+	$(BIN)/python benchmarks/augment.py --save results
+	$(BIN)/python benchmarks/growth.py --save results
+	$(BIN)/python benchmarks/step.py --save results
+	$(BIN)/python benchmarks/step.py --train 1000 --save results
+
+cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.5 PFLOP a run; resumable, hours
+	$(BIN)/python benchmarks/cifar.py final --save results
+
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo
 
@@ -42,6 +52,10 @@ $(VENV)/installed: pyproject.toml
 	@echo "Installing into $(VENV); the first time PyTorch is fetched, which takes a few minutes."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/bench: $(VENV)/installed
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed
