@@ -11,7 +11,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -272,11 +272,11 @@ class Trainer:
         if step > 0:
             yield
             return
-        # What is compiled into one kernel can be counted only while it is not.
-        with (
-            FlopCounterMode(display=False) as counter,
-            torch.compiler.set_stance("force_eager"),
-        ):
+        # What is compiled into one kernel can be counted only while it is not. Only then: to ask for
+        # it takes seconds.
+        compiled = self.settings.compile != "off"
+        stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
+        with FlopCounterMode(display=False) as counter, stance:
             yield
         self.step_flops += counter.get_total_flops()
 
