@@ -68,5 +68,5 @@ def test_every_cell_of_the_cifar_benchmark_is_a_recipe_of_its_own(which):
         assert recipe.settings.budget == f"{cell.budget} PFLOP"
         assert recipe.settings.holdout == 0
         noise = recipe.sections["noise"]
-        assert f"{noise['name'][:-len('metric')]}{round(100 * noise['rate'])}" == cell.noise
+        assert f"{noise['name'][: -len('metric')]}{round(100 * noise['rate'])}" == cell.noise
         assert noise.get("inclusive", True)

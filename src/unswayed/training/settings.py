@@ -94,7 +94,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.nesterov and (not self.momentum or self.optimizer == "adam"):
-            raise UsageError("train.nesterov needs train.optimizer=sgd or muon, and a momentum above 0")
+            raise UsageError(
+                "train.nesterov needs train.optimizer=sgd or muon, and a momentum above 0"
+            )
         if self.budget:
             Budget.parse(self.budget)
         if self.schedule == "triangle" and self.warmup_epochs:

@@ -272,8 +272,7 @@ class Trainer:
         if step > 0:
             yield
             return
-        # What is compiled into one kernel can be counted only while it is not. Only then: to ask for
-        # it takes seconds.
+        # What is compiled into one kernel can be counted only while it is not.
         compiled = self.settings.compile != "off"
         stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
         with FlopCounterMode(display=False) as counter, stance:
