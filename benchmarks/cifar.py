@@ -175,15 +175,16 @@ def collect(runs: Path) -> list[dict[str, Any]]:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return Markdown tables: what the final recipe reached, and what each change does to it."""
     lines = [
-        "| noise | seed | PFLOP | minutes | last | asked | paper (214 PFLOP) |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| noise | seed | PFLOP | minutes | threads | last | wanted at least | paper (214 PFLOP) |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
         if (row["method"], row["budget"], row["change"]) == (FINAL, "0.5", ""):
             noise, summary = row["noise"], row["summary"]
             lines.append(
                 f"| {noise} | {row['seed']} | {summary['flops'] / 1e15:.3f} | "
-                f"{summary['seconds'] / 60:.0f} | {100 * summary['last']['test_accuracy']:.2f} | "
+                f"{summary['seconds'] / 60:.0f} | {row['hardware']['threads']} | "
+                f"{100 * summary['last']['test_accuracy']:.2f} | "
                 f"{ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
             )
     lines += [
@@ -203,7 +204,8 @@ def table(rows: list[dict[str, Any]]) -> str:
             ]
             spread = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
             means.append(f"{statistics.mean(found):.1f}{spread} ({len(found)})" if found else "–")
-        lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
+        if means != ["–", "–"]:
+            lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
     return "\n".join(lines) + "\n"
 
 
