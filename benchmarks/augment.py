@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import itertools
-import json
-import os
 import platform
 import statistics
 import sys
@@ -31,6 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 import torchvision.transforms as v1
+from common import hardware, save
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
@@ -229,7 +228,7 @@ def facts() -> dict[str, Any]:
     names = ["torch", "torchvision", "pillow", "numpy"]
     names += ["kornia"] if importlib.util.find_spec("kornia") else []
     return {
-        "hardware": {"cores": os.cpu_count(), "platform": platform.platform()},
+        "hardware": hardware(),
         "software": {
             "python": platform.python_version(),
             **{name: version(name) for name in names},
@@ -258,7 +257,6 @@ def main() -> None:
         print("\n".join(map(line, found)), flush=True)
         rows += found
     if args.save:
-        args.save.mkdir(parents=True, exist_ok=True)
         result = {
             "command": "python benchmarks/augment.py",
             "counted": "images of which one weak and two strong views are made",
@@ -268,8 +266,7 @@ def main() -> None:
             **facts(),
             "contenders": rows,
         }
-        text = json.dumps(result, indent=2) + "\n"
-        (args.save / "augment.json").write_text(text, encoding="utf-8")
+        save(result, args.save, "augment.json")
 
 
 if __name__ == "__main__":

@@ -16,15 +16,16 @@ where it was stopped, and trains no cell twice. `--save` writes the summaries of
 from __future__ import annotations
 
 import argparse
-import json
 import platform
-import statistics
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from common import save
+
 from unswayed.build import train
 from unswayed.recipe import Recipe
+from unswayed.report.table import Spread
 from unswayed.training.run import Run
 from unswayed.types import Epoch, Step
 
@@ -197,13 +198,12 @@ def table(rows: list[dict[str, Any]]) -> str:
         means = []
         for noise in ("sym40", "sym80"):
             found = [
-                100 * row["summary"]["last"]["test_accuracy"]
+                row["summary"]["last"]["test_accuracy"]
                 for row in rows
                 if (row["change"], row["noise"], row["budget"], row["method"])
                 == (change, noise, SMALL, FINAL)
             ]
-            spread = f" ± {statistics.stdev(found):.1f}" if len(found) > 1 else ""
-            means.append(f"{statistics.mean(found):.1f}{spread} ({len(found)})" if found else "–")
+            means.append(f"{Spread.of(found).percent()} ({len(found)})" if found else "–")
         if means != ["–", "–"]:
             lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
     return "\n".join(lines) + "\n"
@@ -235,12 +235,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def save(runs: Path, folder: Path) -> None:
+def write(runs: Path, folder: Path) -> None:
     """Write the numbers of all finished cells, a table and a plot."""
     rows = collect(runs)
-    folder.mkdir(parents=True, exist_ok=True)
     found = {"command": "python benchmarks/cifar.py", "platform": platform.platform(), "runs": rows}
-    (folder / "cifar.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    save(found, folder, "cifar.json")
     (folder / "cifar.md").write_text(table(rows), encoding="utf-8")
     draw(rows, folder / "cifar-frontier.png")
 
@@ -265,7 +264,7 @@ def main() -> None:
             recipe = Recipe.from_dict(each.recipe.sections, f"train.threads={args.threads}")
             train(recipe, run=args.runs / each.name, watch=say)
     if args.save:
-        save(args.runs, args.save)
+        write(args.runs, args.save)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ The plot needs matplotlib.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import platform
 import statistics
 import time
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from common import hardware, save
 
 from unswayed.build import assemble
 from unswayed.data import Dataset, Splits
@@ -309,16 +308,14 @@ def main() -> None:
         "image_size": SIZE,
         "threads": args.threads,
         "rounds": args.steps,
-        "hardware": {"cores": os.cpu_count(), "platform": platform.platform()},
+        "hardware": hardware(),
         "software": {"python": platform.python_version(), "torch": torch.__version__},
         "allowed_share": ALLOWED,
         **measure(args.axes, args.words, args.steps),
     }
     show(found)
     if args.save:
-        args.save.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(found, indent=2) + "\n"
-        (args.save / "growth.json").write_text(text, encoding="utf-8")
+        save(found, args.save, "growth.json")
         plot(found, args.save / "growth.png")
 
 

@@ -20,6 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from common import save
+
 SIZE, BATCH, CLASSES = 128, 256, 10
 
 
@@ -178,9 +180,7 @@ def main() -> None:
     print(json.dumps(results, indent=2))
     print(f"ours is {ratio:.2f} times as fast")
     if args.save:
-        args.save.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(results, indent=2) + "\n"
-        (args.save / "loading.json").write_text(text, encoding="utf-8")
+        save(results, args.save, "loading.json")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,6 @@ above what that process holds before the first (Linux only).
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import PeakMemory, hardware, save
 
 from unswayed import methods
 from unswayed.build import assemble
@@ -108,17 +106,10 @@ def own_peak(name: str, size: int, batch: int) -> float:
     """Be that process."""
     trainer = trainer_of(name, size, batch)
     made = batch_of(trainer)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
-    before = status("VmRSS")
+    memory = PeakMemory()
     for _ in range(3):
         step(trainer, made)
-    return (status("VmHWM") - before) / 1024
-
-
-def status(name: str) -> int:
-    """Return a number of kB from what Linux knows of this process."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return memory.megabytes()
 
 
 def measure(size: int, batch: int, rounds: int) -> dict[str, Any]:
@@ -158,7 +149,7 @@ def measure(size: int, batch: int, rounds: int) -> dict[str, Any]:
         "threads": 1,
         "rounds": rounds,
         "forward_share": share,
-        "hardware": {"cores": os.cpu_count(), "platform": platform.platform()},
+        "hardware": hardware(),
         "torch": torch.__version__,
         "methods": rows,
     }
@@ -185,9 +176,7 @@ def main() -> None:
             f"{row['expected']:9.2f} {row['excess']:7.2f} {row['peak_mb']:6.0f}"
         )
     if args.save:
-        args.save.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(found, indent=2) + "\n"
-        (args.save / "methods-cost.json").write_text(text, encoding="utf-8")
+        save(found, args.save, "methods-cost.json")
     above = [row["method"] for row in found["methods"] if row["excess"] > ALLOWED]
     if above:
         sys.exit(f"more than {ALLOWED - 1:.0%} above the definition: {', '.join(above)}")

@@ -17,8 +17,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -30,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from common import PeakMemory, hardware, save
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
@@ -40,6 +39,7 @@ from unswayed.data import Dataset, Splits
 from unswayed.frameworks.simsiam import SimSiam
 from unswayed.learners.regularized import Regularized
 from unswayed.recipe import Recipe
+from unswayed.report.table import Spread
 from unswayed.training.trainer import Trainer
 
 NETWORKS = {
@@ -189,21 +189,14 @@ def own_round(network: str, side: str, steps: int) -> dict[str, float]:
         made = our_steps(trainer)
     else:
         made = plain_steps(trainer, int(side), 10**6)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forget the peak so far
-    before = status("VmRSS")
+    memory = PeakMemory()
     for _ in range(WARM_UP):
         next(made)
     began = time.perf_counter()
     for _ in range(steps):
         next(made)
     speed = steps * BATCH / (time.perf_counter() - began)
-    return {"images_per_second": speed, "peak_mb": (status("VmHWM") - before) / 1024}
-
-
-def status(name: str) -> int:
-    """Return a number of kB from what Linux knows of this process."""
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+    return {"images_per_second": speed, "peak_mb": memory.megabytes()}
 
 
 def a_round(network: str, side: str, steps: int) -> dict[str, float]:
@@ -262,7 +255,7 @@ def facts(command: str) -> dict[str, Any]:
         "command": command,
         "batch_size": BATCH,
         "threads": torch.get_num_threads(),
-        "hardware": {"cores": os.cpu_count(), "platform": platform.platform()},
+        "hardware": hardware(),
         "torch": torch.__version__,
     }
 
@@ -289,14 +282,13 @@ def train_both(steps: int, seeds: int) -> dict[str, Any]:
         guess = shipped.predict_proba(test.images[torch.arange(len(test))]).argmax(dim=1)
         found["plain"].append(float((guess.numpy() == test.given).mean()))
         print(f"seed {seed}: ours {found['ours'][-1]:.4f}, plain {found['plain'][-1]:.4f}")
-    spread = {name: statistics.stdev(values) for name, values in found.items()}
-    mean = {name: statistics.mean(values) for name, values in found.items()}
+    spreads = {name: Spread.of(values) for name, values in found.items()}
     return facts("python benchmarks/step.py --train") | {
         "steps": steps,
         "data": "digits, 40 % symmetric noise",
         "test_accuracy": found,
-        "mean": mean,
-        "spread": spread,
+        "mean": {name: each.mean for name, each in spreads.items()},
+        "spread": {name: each.deviation for name, each in spreads.items()},
     }
 
 
@@ -318,8 +310,7 @@ def main() -> None:
     else:
         name, found = "step.json", measure(args.rounds, args.steps)
     if args.save:
-        args.save.mkdir(parents=True, exist_ok=True)
-        (args.save / name).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        save(found, args.save, name)
     for network, goal in GOALS.items() if not args.train else ():
         ours = [r for r in found["rows"] if r["network"] == network and "ours" in r["side"]]
         best = max(ours, key=lambda row: row["relative"])

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
+import cifar
 import pytest
 import torch
+from step import PlainStep
 
 from unswayed import Recipe
 from unswayed.build import assemble
 from unswayed.types import Batch, Views
-
-
-def load(name):
-    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
 
 FAST = ("model.name=fast", "model.width=4")
 CASES = [(FAST, 0.0), (FAST, 0.1), (FAST, 0.9), (("model.name=preact_resnet18",), 0.1)]
@@ -31,7 +21,7 @@ def test_our_step_and_the_plain_one_have_the_same_loss_and_gradients(tiny, model
     words += ["framework.projector_widths=[16, 16]", "regularizer.weight=5", "data.size=16"]
     trainer, _ = assemble(Recipe.from_dict(tiny.sections, *words, f"regularizer.tau={tau}"))
     learner = trainer.learner.double()
-    plain = load("step").PlainStep(learner)
+    plain = PlainStep(learner)
     views = torch.rand(3, 12, 1, 16, 16, generator=generator, dtype=torch.float64)
     labels = torch.randint(0, 10, (12,), generator=generator)
     batch = Batch(Views(views[0], (views[1], views[2])), labels, torch.arange(12), 0, 0.3)
@@ -60,7 +50,7 @@ def test_our_step_and_the_plain_one_have_the_same_loss_and_gradients(tiny, model
 
 @pytest.mark.parametrize("which", ["final", "frontier", "ablation"])
 def test_every_cell_of_the_cifar_benchmark_is_a_recipe_of_its_own(which):
-    cells = load("cifar").cells(which, 2)
+    cells = cifar.cells(which, 2)
     assert len({cell.name for cell in cells}) == len(cells)
     recipes = [cell.recipe for cell in cells]
     assert len({recipe.to_toml() for recipe in recipes}) == len(cells)

@@ -123,10 +123,10 @@ class Strong(View):
         matrix, offset = maps[:, 4], x.new_zeros(len(x), 3, 1)
         mean = x.mean(dim=(2, 3))[:, :, None]  # (B, 3, 1)
         for turn in turns.T.to(x.device):  # (B,); `NONE` is the last
-            luma = ops.grayscale((matrix @ mean + offset)[..., None])[..., 0]  # (B, 1, 1)
+            brightness = ops.grayscale((matrix @ mean + offset)[..., None])[..., 0]  # (B, 1, 1)
             blend = torch.where(turn == CONTRAST, 1 - factors[CONTRAST], 0.0)[:, None, None]
             step = maps[sample, turn]
-            matrix, offset = step @ matrix, step @ offset + blend * luma
+            matrix, offset = step @ matrix, step @ offset + blend * brightness
         luma = torch.tensor(ops.LUMA, dtype=x.dtype, device=x.device).expand(3, 3)
         chosen = torch.where(gray.to(x.device)[:, None, None], luma, maps[0, 4])
         matrix, offset = chosen @ matrix, chosen @ offset
