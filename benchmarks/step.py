@@ -1,6 +1,7 @@
 """A whole training step of CTRR, views included, beside the usual way, in one run.
 
     python benchmarks/step.py [--rounds 3] [--save results]         # images/s and peak memory
+    python benchmarks/step.py --only "width 16" --save results      # of one network only
     python benchmarks/step.py --train 1000 [--seeds 3] [--save results]   # where both end up
 
 The plain reference is what a careful reader of the paper writes first: torchvision's transforms on
@@ -21,9 +22,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -42,12 +43,19 @@ from unswayed.recipe import Recipe
 from unswayed.report.table import Spread
 from unswayed.training.trainer import Trainer
 
+
+class Network(NamedTuple):
+    """Words of a recipe, and how many times as fast as the reference it should train."""
+
+    words: tuple[str, ...]
+    goal: float
+
+
 NETWORKS = {
-    "fast, width 16": ["model.name=fast", "model.width=16"],
-    "fast, width 64": ["model.name=fast", "model.width=64"],
-    "PreAct ResNet-18": ["model.name=preact_resnet18"],
+    "fast, width 16": Network(("model.name=fast", "model.width=16"), 3.0),
+    "fast, width 64": Network(("model.name=fast", "model.width=64"), 3.0),
+    "PreAct ResNet-18": Network(("model.name=preact_resnet18",), 1.25),
 }
-GOALS = {"fast, width 16": 3.0, "fast, width 64": 3.0, "PreAct ResNet-18": 1.25}
 HEADS = ["framework.name=simsiam", "framework.projector_widths=[256, 256]"]
 SAMPLES, BATCH, WARM_UP = 4096, 128, 2
 
@@ -178,7 +186,7 @@ def trainer_of(network: str, precision: str) -> Trainer:
     splits = Splits(Dataset.from_arrays(images, rng.integers(0, 10, SAMPLES)), None)
     words = ["data.name=memory", "train.epochs=10", "train.holdout=0", "regularizer.weight=1"]
     words += [f"train.batch_size={BATCH}", f"train.precision={precision}"]
-    recipe = Recipe.from_dict({}, "method=ctrr", *words, *HEADS, *NETWORKS[network])
+    recipe = Recipe.from_dict({}, "method=ctrr", *words, *HEADS, *NETWORKS[network].words)
     return assemble(recipe, splits)[0]
 
 
@@ -207,12 +215,12 @@ def a_round(network: str, side: str, steps: int) -> dict[str, float]:
     return found
 
 
-def measure(rounds: int, steps: int) -> dict[str, Any]:
-    """Return images/s and memory of all sides with every network."""
+def measure(networks: Sequence[str], rounds: int, steps: int) -> dict[str, Any]:
+    """Return images/s and memory of all sides with these networks."""
     sides = ["fp32"] + ["bf16"] * has_bf16(torch.device("cpu"))
     sides += [str(workers) for workers in range(torch.get_num_threads() + 1)]
     rows = []
-    for network in NETWORKS:
+    for network in networks:
         found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
         for _ in range(rounds):
             for side in sides:
@@ -235,10 +243,23 @@ def measure(rounds: int, steps: int) -> dict[str, Any]:
                     "relative": speed[side] / speed[best],
                     "peak_mb": memory[side],
                     "peak_mb_of_plain": memory[best],
+                    "rounds": rounds,
+                    "steps": steps,
                 }
             )
             print(row_text(rows[-1]), flush=True)
-    return facts("python benchmarks/step.py") | {"rounds": rounds, "steps": steps, "rows": rows}
+    return facts("python benchmarks/step.py") | {"rows": rows}
+
+
+def with_others(found: dict[str, Any], file: Path) -> dict[str, Any]:
+    """Return the rows together with those of other networks that the file has."""
+    if not file.is_file():
+        return found
+    measured = {row["network"] for row in found["rows"]}
+    before = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    rows = [row for row in before if row["network"] not in measured] + found["rows"]
+    names = list(NETWORKS)
+    return found | {"rows": sorted(rows, key=lambda row: names.index(row["network"]))}
 
 
 def row_text(row: dict[str, Any]) -> str:
@@ -297,6 +318,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--only", default="", help="networks whose name contains this")
     parser.add_argument("--train", type=int, metavar="STEPS")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--save", type=Path)
@@ -308,10 +330,14 @@ def main() -> None:
     if args.train:
         name, found = "step-training.json", train_both(args.train, args.seeds)
     else:
-        name, found = "step.json", measure(args.rounds, args.steps)
+        networks = [name for name in NETWORKS if args.only in name]
+        name, found = "step.json", measure(networks, args.rounds, args.steps)
+        if args.save:
+            found = with_others(found, args.save / name)
     if args.save:
         save(found, args.save, name)
-    for network, goal in GOALS.items() if not args.train else ():
+    for network in networks if not args.train else ():
+        goal = NETWORKS[network].goal
         ours = [r for r in found["rows"] if r["network"] == network and "ours" in r["side"]]
         best = max(ours, key=lambda row: row["relative"])
         lean = best["peak_mb"] <= best["peak_mb_of_plain"]

@@ -69,7 +69,8 @@ class FastNet(Backbone):
         x = F.gelu(self.first(x))
         for pair in self.pairs:
             x = pair(x)
-        return x.amax(dim=(2, 3)) / SHRINK
+        # Not amax, whose gradient looks for the maximum again: compiled in bf16 it finds none.
+        return F.max_pool2d(x, x.shape[2:]).flatten(1) / SHRINK
 
 
 class _Pair(nn.Module):

@@ -43,7 +43,7 @@ class View(ABC):
         return torch.zeros(len(u), dtype=torch.int64, device=u.device)
 
 
-SMALL, CHUNK = 2**18, 2**20
+SMALL, CHUNK = 2**19, 2**20
 """Least and most numbers transformed at a time on a CPU: worth a thread, and not far from its
 caches. Smaller pieces make threads wait for the interpreter more than they gain."""
 
