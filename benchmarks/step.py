@@ -8,7 +8,8 @@ The plain reference is what a careful reader of the paper writes first: torchvis
 one PIL image after the other in a `DataLoader` (its best number of workers is taken), one forward
 for each of the three views, the loss as in the paper's pseudocode, memory contiguous, fp32. Ours
 starts from the same weights and has the same batch, threads and optimizer; it is measured in fp32
-and, where the processor has it, in bf16. Each side runs in a process of its own, in turns; the
+and, where the processor has it, in bf16, there also with the colours of a view changed by one
+affine map. Each side runs in a process of its own, in turns; the
 median round counts. Memory is the peak of that process above what it held before the first step;
 workers of a `DataLoader` are not counted (Linux only).
 """
@@ -57,7 +58,14 @@ NETWORKS = {
     "PreAct ResNet-18": Network(("model.name=preact_resnet18",), 1.25),
 }
 HEADS = ["framework.name=simsiam", "framework.projector_widths=[256, 256]"]
-SAMPLES, BATCH, WARM_UP = 4096, 128, 2
+SAMPLES, BATCH, WARM_UP = 4096, 128, 3
+
+OURS = {
+    "fp32": ("train.precision=fp32",),
+    "bf16": ("train.precision=bf16",),
+    "bf16, affine colours": ("train.precision=bf16", "views.strong.colour=affine"),
+}
+"""Words of a recipe for our sides."""
 
 
 class PlainStep(nn.Module):
@@ -179,24 +187,21 @@ def our_steps(trainer: Trainer) -> Iterator[Any]:
         yield trainer._step(order)
 
 
-def trainer_of(network: str, precision: str) -> Trainer:
-    """Return a trainer of CTRR on colour images of noise."""
+def trainer_of(network: str, side: str) -> Trainer:
+    """Return a trainer of CTRR on colour images of noise; the reference takes fp32 from it."""
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (SAMPLES, 3, 32, 32), dtype=np.uint8)
     splits = Splits(Dataset.from_arrays(images, rng.integers(0, 10, SAMPLES)), None)
     words = ["data.name=memory", "train.epochs=10", "train.holdout=0", "regularizer.weight=1"]
-    words += [f"train.batch_size={BATCH}", f"train.precision={precision}"]
+    words += [f"train.batch_size={BATCH}", *OURS.get(side, OURS["fp32"])]
     recipe = Recipe.from_dict({}, "method=ctrr", *words, *HEADS, *NETWORKS[network].words)
     return assemble(recipe, splits)[0]
 
 
 def own_round(network: str, side: str, steps: int) -> dict[str, float]:
-    """Be the process of one side: "fp32", "bf16", or the reference with so many workers."""
-    trainer = trainer_of(network, side if side in ("fp32", "bf16") else "fp32")
-    if side in ("fp32", "bf16"):
-        made = our_steps(trainer)
-    else:
-        made = plain_steps(trainer, int(side), 10**6)
+    """Be the process of one side: one of ours, or the reference with so many workers."""
+    trainer = trainer_of(network, side)
+    made = our_steps(trainer) if side in OURS else plain_steps(trainer, int(side), 10**6)
     memory = PeakMemory()
     for _ in range(WARM_UP):
         next(made)
@@ -217,7 +222,8 @@ def a_round(network: str, side: str, steps: int) -> dict[str, float]:
 
 def measure(networks: Sequence[str], rounds: int, steps: int) -> dict[str, Any]:
     """Return images/s and memory of all sides with these networks."""
-    sides = ["fp32"] + ["bf16"] * has_bf16(torch.device("cpu"))
+    native = has_bf16(torch.device("cpu"))
+    sides = [side for side in OURS if native or side == "fp32"]
     sides += [str(workers) for workers in range(torch.get_num_threads() + 1)]
     rows = []
     for network in networks:
@@ -265,7 +271,7 @@ def with_others(found: dict[str, Any], file: Path) -> dict[str, Any]:
 def row_text(row: dict[str, Any]) -> str:
     """Return one line of the table."""
     return (
-        f"{row['network']:18} {row['side']:18} {row['images_per_second']:7.0f} images/s "
+        f"{row['network']:18} {row['side']:26} {row['images_per_second']:7.0f} images/s "
         f"{row['relative']:5.2f} × plain  {row['peak_mb']:6.0f} MB"
     )
 
