@@ -72,7 +72,7 @@ def train(
     with threads(recipe.settings.threads):
         splits, noise = prepare(recipe, data)
         resolved = resolve(recipe, splits)
-        trainer = make_trainer(_settled(recipe, resolved), splits)
+        trainer = make_trainer(settled(recipe, resolved), splits)
         made = Run.create(
             path or new_folder(recipe.name),
             recipe.to_toml(),
@@ -98,7 +98,7 @@ def resume(
     if run.has_state() and "weights" in recipe.sections["model"]:
         model = {**recipe.sections["model"], "weights": None}  # the state holds newer ones
         recipe = recipe.with_options("model", **model)
-    recipe = _settled(recipe, run.provenance.get("resolved", {}))
+    recipe = settled(recipe, run.provenance.get("resolved", {}))
     with threads(run.provenance["hardware"]["threads"]):
         trainer, _ = assemble(recipe, data)
         _check_data(run, *trainer.splits)
@@ -154,7 +154,7 @@ def _restore(trainer: Trainer, run: Run) -> list[dict[str, Any]]:
 def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise]:
     """Build everything a recipe names, and write nothing."""
     splits, noise = prepare(recipe, data)
-    return make_trainer(_settled(recipe, resolve(recipe, splits)), splits), noise
+    return make_trainer(settled(recipe, resolve(recipe, splits)), splits), noise
 
 
 def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
@@ -165,12 +165,12 @@ def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
         native = has_bf16(pick_device(settings.device))
         found["precision"] = "bf16" if native else "fp32"
     if settings.budget:
-        probe = make_trainer(_settled(recipe, found), splits)
+        probe = make_trainer(settled(recipe, found), splits)
         found["epochs"] = epochs_within(Budget.parse(settings.budget), probe)
     return found
 
 
-def _settled(recipe: Recipe, resolved: Mapping[str, Any]) -> Recipe:
+def settled(recipe: Recipe, resolved: Mapping[str, Any]) -> Recipe:
     """Return the recipe with what `resolve` found in place of what it was found from."""
     budget = {"budget": ""} if "epochs" in resolved else {}
     return recipe.with_options("train", **{**recipe.sections["train"], **resolved, **budget})

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from unswayed import UsageError, methods
-from unswayed.bench.grid import Grid, slug
-from unswayed.recipe import shipped
+from unswayed.bench.grid import Grid, Row, slug
+from unswayed.bench.published import names, published
+from unswayed.recipe import Recipe, shipped
 
 SETTINGS = '[settings]\nclean = ["noise.name=none"]\n"sym 20" = ["noise.rate=0.2"]\n'
 
@@ -65,9 +66,14 @@ def test_a_base_is_looked_for_beside_the_grid(tmp_path, monkeypatch):
     assert Grid.load(tmp_path / "g.toml").cells[0].recipe.settings.epochs == 7
 
 
-def test_only_some_methods(tmp_path):
+def test_only_some_methods_and_columns(tmp_path):
     grid = load(tmp_path, 'methods = ["ce", "gce"]')
     assert {cell.row.key for cell in grid.only(["gce"])} == {"gce"}
+    assert {cell.folder for cell in grid.only(["sym 20"])} == {
+        "ce/sym-20/seed0",
+        "gce/sym-20/seed0",
+    }
+    assert [cell.folder for cell in grid.only(["gce", "clean"])] == ["gce/clean/seed0"]
     assert len(grid.only([])) == 4
     with pytest.raises(UsageError, match="did you mean 'gce'"):
         grid.only(["gcee"])
@@ -92,6 +98,12 @@ def test_only_some_methods(tmp_path):
         ('methods = ["ce"]\nseeds = 0', SETTINGS, "seeds is 0"),
         ('methods = ["ce"]\nseeds = true', SETTINGS, "seeds is True"),
         ('methods = ["ce"]\nsede = 1', SETTINGS, "did you mean"),
+        ('methods = ["ce"]\nfirst_seed = -1', SETTINGS, "first_seed is -1"),
+        ('methods = ["ce"]\npublished = "table9"', SETTINGS, "no published table"),
+        ('methods = ["ce"]\nscales = 3', SETTINGS, "scales is a table of tables"),
+        ('methods = ["ce"]\nshape = 3', SETTINGS, "shape is a table"),
+        ('methods = ["ce"]', f"{SETTINGS}[shape]\nsamples = 3", "shape has samples, side"),
+        ('methods = ["ce"]', f"{SETTINGS}[shape.clen]\nsamples = 3", "did you mean 'clean'"),
         ('methods = ["ce", "gce"]\nset = ["loss.q=0.5"]', SETTINGS, "method 'ce', 'clean'.*'q'"),
         ('methods = ["ce"]', '[settings]\nx = ["noise.rat=1"]', "'x'.*did you mean 'rate'"),
         ('methods = ["ce"', SETTINGS, "not valid TOML"),
@@ -102,9 +114,61 @@ def test_a_mistake_is_named_with_its_place(tmp_path, head, tail, message):
         load(tmp_path, head, tail)
 
 
+def test_an_unknown_scale_names_those_there_are():
+    with pytest.raises(UsageError, match="no scale 'cpus'; did you mean 'cpu'"):
+        Grid.load("paper/table1", "cpus")
+
+
 def test_an_unknown_grid_names_those_there_are():
     with pytest.raises(UsageError, match="did you mean 'digits-methods'"):
         Grid.load("digits-method")
+
+
+SCALED = """\
+published = "table1"
+methods = ["ce", "gce"]
+seeds = 1
+settings = { clean = ["noise.name=none"] }
+[train]
+epochs = 100
+lr = 0.5
+[scales.cpu]
+seeds = 2
+train = { epochs = 3 }
+settings = { "sym 20" = ["noise.rate=0.2"] }
+"""
+
+
+def test_a_scale_replaces_whole_entries_and_has_a_name_of_its_own(tmp_path):
+    (tmp_path / "g.toml").write_text('extends = "digits"\n' + SCALED, encoding="utf-8")
+    full, small = Grid.load(tmp_path / "g.toml"), Grid.load(tmp_path / "g.toml", "cpu")
+    assert (full.name, len(full.cells), list(full.columns)) == ("g", 2, ["clean"])
+    assert (small.name, len(small.cells), list(small.columns)) == ("g-cpu", 4, ["sym 20"])
+    assert full.cells[0].recipe.settings.lr == 0.5
+    assert small.cells[0].recipe.settings.epochs == 3
+    assert small.cells[0].recipe.settings.lr == Recipe.load("digits").settings.lr
+    assert full.published is small.published is published("table1")
+    assert len(Grid.load(tmp_path / "g.toml", "full", seeds=3).cells) == 6
+
+
+def test_words_can_name_the_seed_and_the_first_one_can_be_chosen(tmp_path):
+    head = 'methods = ["ce"]\nfirst_seed = 2021\nseeds = 2'
+    settings = "[settings]\nsym = ['noise.rate=0.2', 'noise.official_seed=\"{seed}\"']"
+    cells = load(tmp_path, head, settings).cells
+    assert [cell.folder for cell in cells] == ["ce/sym/seed2021", "ce/sym/seed2022"]
+    assert [c.recipe.sections["noise"]["official_seed"] for c in cells] == ["2021", "2022"]
+    assert [c.recipe.settings.seed for c in cells] == [2021, 2022]
+
+
+def test_the_preset_that_fits_a_column_best_is_taken():
+    ctrr = Row("ctrr", "", "ctrr")
+    assert ctrr.for_column("cifar10", "sym 20") == "ctrr/cifar10-sym20"
+    assert ctrr.for_column("cifar100", "sym 20") == "ctrr/cifar100-sym"
+    assert ctrr.for_column("{column}", "ANIMAL-10N") == "ctrr/animal10n"
+    assert ctrr.for_column("", "sym 20") == "ctrr"
+    assert Row("sl", "", "sl").for_column("cifar100", "clean") == "sl/cifar100"
+    assert Row("ce", "", "ce").for_column("cifar10", "clean") == "ce"
+    assert Row("x", "", "elr/cifar10-sym").for_column("cifar100", "sym 20") == "elr/cifar10-sym"
 
 
 @pytest.mark.parametrize("name", shipped("grid"))
@@ -112,6 +176,35 @@ def test_every_shipped_grid_is_valid_described_and_no_recipe(name):
     grid = Grid.load(name)
     assert grid.description
     assert name not in shipped()
+
+
+@pytest.mark.parametrize("name", names())
+def test_there_is_a_cell_for_every_published_number(name):
+    grid = Grid.load(f"paper/{name}")
+    assert grid.published is published(name)
+    cells = {(cell.row.key, cell.column) for cell in grid.cells}
+    for numbers in grid.published.numbers.values():
+        assert numbers.keys() <= cells
+
+
+@pytest.mark.parametrize("name", ["table4", "table5", "table6", "table7"])
+@pytest.mark.parametrize("scale", ["full", "cpu"])
+def test_what_the_papers_tables_share_is_the_same_training(name, scale):
+    first = {c.recipe.to_toml() for c in Grid.load("paper/table1", scale).only(["ctrr"])}
+    again = {c.recipe.to_toml() for c in Grid.load(f"paper/{name}", scale).only(["ctrr"])}
+    assert again
+    assert again <= first
+
+
+def test_the_official_grid_has_the_options_of_the_published_code():
+    cells = Grid.load("paper/official-cifar10").only(["gce", "sym 80"])
+    sections = cells[0].recipe.sections
+    assert [c.recipe.sections["noise"]["official_seed"] for c in cells] == ["2021", "2022", "2023"]
+    assert (sections["loss"]["name"], sections["loss"]["q"]) == ("gce", 0.8)
+    assert sections["regularizer"]["clamp"] == "coordinate"
+    assert (sections["regularizer"]["weight"], sections["regularizer"]["tau"]) == (8.0, 0.8)
+    byol = Recipe.load("official-byol", "data.name=cifar10").sections["framework"]
+    assert sections["framework"] == byol
 
 
 def test_the_digits_table_has_every_method_and_equal_epochs():

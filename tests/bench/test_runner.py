@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from unswayed import Run, UsageError, train
 from unswayed.bench.grid import Grid
-from unswayed.bench.runner import _trained, describe, finished, run_cells
+from unswayed.bench.runner import _free, _trained, borrow, describe, finished, gpus, run_cells
 from unswayed.errors import InterruptedRunError
 
 COMMAND = [sys.executable, "-m", "unswayed", "bench"]
@@ -124,3 +125,39 @@ def test_only_what_a_table_needs_is_kept_unless_asked(tiny_grid, tmp_path, keep)
     for name in ("records", "checkpoints"):
         assert (tmp_path / "run" / name).is_dir() == keep
     assert Run(tmp_path / "run").finished
+
+
+def test_a_training_of_another_grid_is_copied_and_not_repeated(tiny_grid, tmp_path, capsys):
+    cells = Grid.load(tiny_grid(seeds=1, methods='["ce"]')).cells
+    train(cells[0].recipe, run=tmp_path / "runs" / "other" / cells[0].folder)
+    folder = tmp_path / "runs" / "tiny"
+    assert borrow(cells, folder) == [cells[0]]
+    assert finished(cells, folder) == [cells[0]]
+    assert (
+        Run(folder / cells[0].folder).metrics == Run(tmp_path / "runs/other/ce/clean/seed0").metrics
+    )
+    assert borrow(cells, folder) == []
+
+
+def test_what_is_not_finished_elsewhere_is_not_copied(tiny_grid, tmp_path):
+    cell = Grid.load(tiny_grid(seeds=1, methods='["ce"]')).cells[0]
+    made = train(cell.recipe, run=tmp_path / "runs" / "other" / cell.folder)
+    (made.path / "summary.json").unlink()
+    assert borrow([cell], tmp_path / "runs" / "tiny") == []
+
+
+def test_workers_share_the_gpus_evenly():
+    assert _free([], []) == ""
+    assert _free(["2", "5"], ["2"]) == "5"
+    assert _free(["2", "5"], ["2", "5"]) == "2"
+
+
+def test_gpus_are_those_that_this_process_may_see(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert gpus() == ["0", "1"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,7")
+    assert gpus() == ["3", "7"]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpus() == []

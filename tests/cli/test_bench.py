@@ -70,7 +70,7 @@ def check_that_nothing_is_trained_again(capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--only", "gcee"], "has no method 'gcee'"),
+        (["--only", "gcee"], "has no method or column 'gcee'"),
         (["--workers", "0"], "--workers must be at least 1"),
     ],
 )

@@ -3,7 +3,8 @@
 A grid is a recipe with `methods` (the rows of a table), `settings` (its columns, each a list of
 overrides) and `seeds` (how many). What it says itself, and the recipe it extends, lies below the
 method; `set`, the column's words and those of a method's own `set` come after it, in that order.
-Everything is checked when a grid is loaded: no cell is trained of one that is wrong.
+`scales` holds variants of the whole, such as one for two cores, each laid over the rest entry by
+entry. Everything is checked when a grid is loaded: no cell is trained of one that is wrong.
 """
 
 from __future__ import annotations
@@ -12,17 +13,32 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from unswayed import methods
+from unswayed.bench.published import Published, published
 from unswayed.errors import UsageError
 from unswayed.methods import Method
 from unswayed.recipe import SECTIONS, TRAIN, Recipe, read
 from unswayed.registry import did_you_mean
 
-OWN = ("description", "extends", "seeds", "methods", "settings", "set")
+OWN = (
+    "description",
+    "extends",
+    "seeds",
+    "first_seed",
+    "methods",
+    "presets",
+    "settings",
+    "set",
+    "published",
+    "shape",
+)
+FULL = "full"
+"""The scale that is meant where none is named."""
+
 TAKEN = ("train.seed", "train.threads", "method")
 """What a grid decides itself, cell by cell."""
 
@@ -35,6 +51,21 @@ class Row:
     label: str
     name: str  # `elr`, or `elr/cifar100`
     words: tuple[str, ...] = ()
+
+    def for_column(self, presets: str, column: str) -> str:
+        """Return its name with the preset that fits a column best, if there is one.
+
+        Of `cifar100` and "sym 20" these are tried: cifar100-sym20, cifar100-sym, cifar100. Of
+        `{column}` and "ANIMAL-10N" it is animal10n.
+        """
+        if "/" in self.name or not presets:
+            return self.name
+        kind, _, level = slug(column).replace(".", "").partition("-")
+        first = presets.replace("{column}", kind + level)
+        for name in (f"{first}-{kind}{level}", f"{first}-{kind}", first):
+            if name in self.method.presets:
+                return f"{self.name}/{name}"
+        return self.name
 
     @property
     def method(self) -> Method:
@@ -50,6 +81,7 @@ class Cell:
     column: str
     seed: int
     recipe: Recipe
+    method: str = ""  # with the preset of this column, `ctrr/cifar10-sym20`
 
     @property
     def folder(self) -> str:
@@ -58,8 +90,8 @@ class Cell:
 
     @property
     def options(self) -> list[str]:
-        """Options that are neither defaults nor what makes the method, as `loss.q=0.5`."""
-        own = methods.load(self.row.method.name)
+        """Options that are neither defaults nor of the method and its preset: `loss.q=0.5`."""
+        own = methods.load(self.method or self.row.method.name)
         found = []
         for place in ("learner", "loss", "framework", "regularizer", "train"):
             if place == "train":
@@ -98,19 +130,27 @@ class Grid:
     rows: tuple[Row, ...]
     columns: Mapping[str, tuple[str, ...]]  # overrides by name
     cells: tuple[Cell, ...]
+    published: Published | None = None  # the numbers that others have for these cells
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of the data, by column
 
     @classmethod
-    def load(cls, source: str | Path) -> Grid:
-        """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell."""
+    def load(cls, source: str | Path, scale: str = "", seeds: int | None = None) -> Grid:
+        """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell.
+
+        Args:
+            source: a path or a name.
+            scale: one of the grid's scales; "" is "full" where a grid has scales at all.
+            seeds: how many, if not as many as the grid says.
+        """
         name, raw = read(source, "grid")
+        name, raw = _scaled(name, raw, scale)
         for key in raw:
             if key not in (*OWN, *SECTIONS):
                 raise UsageError(
                     f"the grid {name!r} has no {key!r}; {did_you_mean(key, (*OWN, *SECTIONS))}"
                 )
-        seeds = raw.get("seeds", 1)
-        if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-            raise UsageError(f"the grid {name!r}: seeds is {seeds!r}; it is how many, from 1 on")
+        seeds = _whole(name, "seeds", raw.get("seeds", 1) if seeds is None else seeds, 1)
+        first = _whole(name, "first_seed", raw.get("first_seed", 0), 0)
         rows = _rows(name, raw.get("methods"))
         columns = _columns(name, raw.get("settings"))
         below = {key: raw[key] for key in ("extends", *SECTIONS) if key in raw}
@@ -120,20 +160,84 @@ class Grid:
         cells: list[Cell] = []
         for row in rows:
             for column, words in columns.items():
-                recipe = _recipe(name, below, row, column, (*common, *words, *row.words))
-                cells += [Cell(row, column, k, _with_seed(recipe, k)) for k in range(seeds)]
+                method = row.for_column(str(raw.get("presets", "")), column)
+                every = (*common, *words, *row.words)
+                for seed in range(first, first + seeds):
+                    said = [word.replace("{seed}", str(seed)) for word in every]
+                    recipe = _recipe(name, below, row, method, column, said)
+                    cells.append(Cell(row, column, seed, _with_seed(recipe, seed), method))
         about, extends = str(raw.get("description", "")), str(raw.get("extends", ""))
-        return cls(name, about, extends, seeds, rows, columns, tuple(cells))
+        others = published(raw["published"]) if "published" in raw else None
+        shapes = _shapes(name, raw.get("shape", {}), columns)
+        return cls(name, about, extends, seeds, rows, columns, tuple(cells), others, shapes)
 
     def only(self, names: Sequence[str]) -> list[Cell]:
-        """Return the cells of these methods, all of them if none is named."""
-        keys = [row.key for row in self.rows]
-        for name in names:
-            if name not in keys:
+        """Return the cells of these methods and columns, of all where none is named."""
+        keys, columns = [row.key for row in self.rows], [slug(name) for name in self.columns]
+        wanted = [slug(name) for name in names]
+        for given, name in zip(names, wanted, strict=True):
+            if name not in (*keys, *columns):
                 raise UsageError(
-                    f"the grid {self.name!r} has no method {name!r}; {did_you_mean(name, keys)}"
+                    f"the grid {self.name!r} has no method or column {given!r}; "
+                    f"{did_you_mean(name, (*keys, *columns))}"
                 )
-        return [cell for cell in self.cells if not names or cell.row.key in names]
+        methods_ = [name for name in wanted if name in keys] or keys
+        settings = [name for name in wanted if name in columns] or columns
+        return [c for c in self.cells if c.row.key in methods_ and slug(c.column) in settings]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much data there is, so that costs can be told without it."""
+
+    samples: int
+    side: int  # pixels
+    classes: int
+
+    @classmethod
+    def of(cls, grid: str, table: Any) -> Shape:
+        """Return the shape that a grid states."""
+        fields = ("samples", "side", "classes")
+        if not isinstance(table, dict) or set(table) != set(fields):
+            raise UsageError(f"the grid {grid!r}: shape has {', '.join(fields)}, and only these")
+        return cls(**{key: _whole(grid, f"shape.{key}", table[key], 1) for key in fields})
+
+
+def _shapes(grid: str, table: Any, columns: Mapping[str, Any]) -> dict[str, Shape]:
+    """Return the shape of the data in each column; a grid states one for all or one for each."""
+    if not isinstance(table, dict):
+        raise UsageError(f"the grid {grid!r}: shape is a table, not {table!r}")
+    if "samples" in table:
+        return dict.fromkeys(columns, Shape.of(grid, table))
+    for column in table:
+        if column not in columns:
+            raise UsageError(
+                f"the grid {grid!r}: shape is of {column!r}; {did_you_mean(column, columns)}"
+            )
+    return {column: Shape.of(grid, each) for column, each in table.items()}
+
+
+def _scaled(name: str, raw: Mapping[str, Any], scale: str) -> tuple[str, dict[str, Any]]:
+    """Return name and entries of a grid at a scale; what the scale says replaces whole entries."""
+    scales = raw.get("scales", {})
+    if not isinstance(scales, dict) or not all(isinstance(t, dict) for t in scales.values()):
+        raise UsageError(f"the grid {name!r}: scales is a table of tables")
+    wanted = scale or (FULL if scales else "")
+    plain = {key: value for key, value in raw.items() if key != "scales"}
+    if not wanted or (wanted == FULL and FULL not in scales):
+        return name, plain
+    if wanted not in scales:
+        known = list(dict.fromkeys([FULL, *scales]))
+        raise UsageError(
+            f"the grid {name!r} has no scale {wanted!r}; {did_you_mean(wanted, known)}"
+        )
+    return (name if wanted == FULL else f"{name}-{wanted}"), {**plain, **scales[wanted]}
+
+
+def _whole(grid: str, key: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"the grid {grid!r}: {key} is {value!r}; it is whole, from {least} on")
+    return value
 
 
 def _same(value: Any, set_by_method: Any) -> bool:
@@ -214,11 +318,16 @@ def _words(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _recipe(
-    grid: str, below: Mapping[str, Any], row: Row, column: str, words: Sequence[str]
+    grid: str,
+    below: Mapping[str, Any],
+    row: Row,
+    method: str,
+    column: str,
+    words: Sequence[str],
 ) -> Recipe:
     try:
         # One thread a cell: as many cells as there are cores run side by side.
-        return Recipe.from_dict(below, f"method={row.name}", *words, "train.threads=1", name=grid)
+        return Recipe.from_dict(below, f"method={method}", *words, "train.threads=1", name=grid)
     except UsageError as error:
         raise UsageError(f"the grid {grid!r}, method {row.key!r}, {column!r}: {error}") from error
 

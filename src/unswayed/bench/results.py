@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unswayed.bench.grid import Cell, Grid
+from unswayed.bench.published import Published
 from unswayed.bench.runner import finished
 from unswayed.report.table import Spread
 from unswayed.training.files import write_json, write_text
@@ -38,12 +39,21 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
             _column(name, words, [run for cell, run in runs if cell.column == name])
             for name, words in grid.columns.items()
         ],
-        "methods": [
-            _method(next(cell for cell in grid.cells if cell.row == row)) for row in grid.rows
-        ],
+        "methods": [_method([c for c in grid.cells if c.row == row]) for row in grid.rows],
         "failures": failures,
+        **({"published": _published(grid.published)} if grid.published else {}),
         "runs": [_numbers(cell, run) for cell, run in runs],
     }
+
+
+def _published(others: Published) -> dict[str, Any]:
+    """Return what others measured, as [mean, deviation, n] by kind of number, row and column."""
+    numbers: dict[str, dict[str, dict[str, list[float]]]] = {}
+    for kind, cells in others.numbers.items():
+        for (row, column), each in cells.items():
+            entry = [round(each.mean, 6), round(each.deviation, 6), each.n]
+            numbers.setdefault(kind, {}).setdefault(row, {})[column] = entry
+    return {"title": others.title, "source": others.source, "numbers": numbers}
 
 
 def _origin(provenance: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,13 +86,15 @@ def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, A
     return {"name": name, "words": list(words), "noise": "; ".join(conventions)}
 
 
-def _method(cell: Cell) -> dict[str, Any]:
-    row, method = cell.row, cell.row.method
+def _method(cells: Sequence[Cell]) -> dict[str, Any]:
+    row, method = cells[0].row, cells[0].row.method
+    presets = {cell.column: cell.method for cell in cells if cell.method != row.name}
     return {
         "key": row.key,
         "label": row.label,
         "method": row.name,
-        "options": cell.options,
+        "options": cells[0].options,
+        **({"presets": presets} if presets else {}),
         "paper": method.paper,
         "networks": method.networks,
         "forwards": method.forwards,
@@ -101,11 +113,15 @@ def _numbers(cell: Cell, run: Run) -> dict[str, Any]:
         "last": summary["last"].get("test_accuracy"),
         "selected": selected.get("test_accuracy"),
         "selected_epoch": selected.get("epoch"),
+        "oracle_best": (summary["oracle_best"] or {}).get("test_accuracy"),
         "holdout_last": summary["last"].get("holdout_accuracy"),
         "holdout_selected": selected.get("holdout_accuracy"),
         "memorised": summary["last"].get("wrong_as_given"),
+        "method_used": cell.method,
+        "flops": summary.get("flops"),
         "seconds": summary["seconds"],
         "epochs": summary["epochs"],
+        "commit": run.provenance["commit"],
         "noise_rate": run.provenance["noise"].get("realised_rate"),
         "rate_used": last["terms"].get("noise_rate"),
     }
@@ -130,13 +146,16 @@ def note_failure(folder: Path, cell: Cell, why: str) -> None:
         write_json(folder / FAILURES, {**failures, **({cell.folder: why} if why else {})})
 
 
-def save(results: Results, folder: Path) -> tuple[Path, Path]:
-    """Write the JSON file and the page, and return where."""
+def save(
+    results: Results, folder: Path, formats: Mapping[str, Callable[[Results], str]] | None = None
+) -> list[Path]:
+    """Write the JSON file, the page and what other formats are asked for, and return where."""
     folder.mkdir(parents=True, exist_ok=True)
-    data, page = folder / f"{results['grid']}.json", folder / f"{results['grid']}.md"
-    write_text(data, to_json(results))
-    write_text(page, render(results))
-    return data, page
+    written = []
+    for ending, make in {"json": to_json, "md": render, **(formats or {})}.items():
+        written.append(folder / f"{results['grid']}.{ending}")
+        write_text(written[-1], make(results))
+    return written
 
 
 def to_json(results: Results) -> str:
@@ -152,7 +171,7 @@ def values(results: Results, number: str, **where: Any) -> list[float]:
     return [
         run[number]
         for run in results["runs"]
-        if run[number] is not None and all(run[key] == value for key, value in where.items())
+        if run.get(number) is not None and all(run[key] == value for key, value in where.items())
     ]
 
 
@@ -160,6 +179,13 @@ def spread(results: Results, number: str, **where: Any) -> Spread | None:
     """Return mean and deviation over the seeds, None if no run has the number."""
     found = values(results, number, **where)
     return Spread.of(found) if found else None
+
+
+def published_number(results: Results, number: str, method: str, column: str) -> Spread | None:
+    """Return what others measured in the place of a cell."""
+    numbers = results.get("published", {}).get("numbers", {})
+    entry = numbers.get(number, {}).get(method, {}).get(column)
+    return Spread(entry[0], entry[1], int(entry[2])) if entry else None
 
 
 def relative_seconds(results: Results, method: str) -> float | None:
@@ -249,7 +275,7 @@ test label selects anything.
 
 {selected}
 
-## Wrong labels memorised, %
+{beside}## Wrong labels memorised, %
 
 Of the training images with a wrong label, the share that the last epoch's network predicts as
 labelled. A network that learnt nothing memorises nothing, so read it beside the accuracy.
@@ -265,6 +291,22 @@ setting where the ratio is least. Read them as a rough guide.
 
 {cost}
 """
+
+BESIDE = """\
+## Beside the published numbers: {what}, %
+
+Ours, theirs ({source}; mean ± deviation of their runs) and the difference; – is not measured, or
+not published.
+
+{table}
+
+"""
+
+WHAT = {
+    "last": "last epoch",
+    "selected": "selected on the noisy hold-out",
+    "oracle_best": "best epoch on the test set (an oracle)",
+}
 
 RATES = """
 ## Noise rate that methods worked with, %
@@ -305,11 +347,38 @@ def render(results: Results) -> str:
         exceptions=_exceptions(results["methods"]),
         last=markdown(table(results, "last", rank=True)),
         selected=markdown(table(results, "selected", rank=True)),
+        beside=_beside(results),
         memorised=markdown(table(results, "memorised", rank=False)),
         rates=_rates(results),
         cores=f" on {cores} cores" if isinstance(cores, int) else "",
         cost=markdown(_cost(results)),
     )
+
+
+def _beside(results: Results) -> str:
+    """Return a section for each kind of number that others published."""
+    sections = []
+    for number in results.get("published", {}).get("numbers", {}):
+        source = results["published"]["source"]
+        rows = markdown(beside(results, number))
+        sections.append(BESIDE.format(what=WHAT[number], source=source, table=rows))
+    return "".join(sections)
+
+
+def beside(results: Results, number: str) -> list[list[str]]:
+    """Return header and rows, each cell `ours / theirs / difference`."""
+    names = [column["name"] for column in results["columns"]]
+    rows = [["method", *names]]
+    for method in results["methods"]:
+        cells = []
+        for column in names:
+            ours = spread(results, number, method=method["key"], column=column)
+            theirs = published_number(results, number, method["key"], column)
+            far = f"{100 * (ours.mean - theirs.mean):+.1f}" if ours and theirs else "–"
+            words = [percent(ours, results["seeds"]), percent(theirs, 3), far]
+            cells.append(" / ".join(words) if ours or theirs else "–")
+        rows.append([method["label"], *cells])
+    return rows
 
 
 def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
@@ -319,6 +388,12 @@ def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
         if method["options"]:
             groups.setdefault(" ".join(method["options"]), []).append(method["label"])
     lines = [f"- {', '.join(labels)}: `{options}`" for options, labels in groups.items()]
+    lines += [
+        f"- {method['label']}: "
+        + ", ".join(f"`{name}` ({column})" for column, name in method["presets"].items())
+        for method in methods
+        if method.get("presets")
+    ]
     return ", except:\n\n" + "\n".join(lines) if lines else "."
 
 

@@ -12,13 +12,15 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from unswayed.bench.grid import Cell
 from unswayed.build import pick_device, train
@@ -31,6 +33,7 @@ from unswayed.types import Epoch, Step
 NEEDLESS = ("checkpoints", "records")
 """Folders of a finished run that no table needs."""
 
+GPUS = "CUDA_VISIBLE_DEVICES"
 TOLD = 0.5  # seconds between two words of a worker on its progress
 POLITE = 60.0  # seconds that a worker has to save its state when it is asked to stop
 
@@ -51,6 +54,7 @@ class Worker:
     process: BaseProcess
     pipe: Connection
     cell: Cell | None = field(default=None)
+    gpu: str = ""  # the only one it sees, if there are any
 
 
 def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
@@ -71,6 +75,30 @@ def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
                     f"{', '.join(differing[:5])}); choose another --runs, or remove it"
                 )
         if Run(file.parent).finished:
+            found.append(cell)
+    return found
+
+
+def borrow(cells: Sequence[Cell], folder: Path) -> list[Cell]:
+    """Copy what grids beside this one have trained already: the same recipe is the same training.
+
+    Args:
+        cells: those that are not finished yet.
+        folder: of the grid; those of others lie beside it.
+    """
+    known: dict[str, Path] = {}
+    for file in sorted(folder.parent.glob("*/*/*/*/recipe.toml")):
+        if folder not in file.parents and Run(file.parent).finished:
+            known.setdefault(file.read_text(encoding="utf-8"), file.parent)
+    found = []
+    for cell in cells:
+        source, place = known.get(cell.recipe.to_toml()), folder / cell.folder
+        if source is not None and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            copy = place.with_name(f".{place.name}")
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*NEEDLESS))
+            copy.rename(place)
             found.append(cell)
     return found
 
@@ -108,7 +136,7 @@ def _employ(
     """Give every idle worker a cell, and hire while there are too few."""
     busy = sum(worker.cell is not None for worker in crew)
     while len(crew) < min(workers, busy + len(waiting)):
-        crew.append(_hire(keep))
+        crew.append(_hire(keep, _free(gpus(), [worker.gpu for worker in crew])))
     for worker in crew:
         if worker.cell is None and waiting:
             worker.cell = waiting.pop()
@@ -116,14 +144,26 @@ def _employ(
                 worker.pipe.send((worker.cell.recipe, folder / worker.cell.folder))
 
 
-def _hire(keep: bool) -> Worker:
+def _free(everything: Sequence[str], taken: Sequence[str]) -> str:
+    """Return what the fewest have taken; nothing if there is nothing."""
+    return min(everything, key=taken.count, default="")
+
+
+def gpus() -> list[str]:
+    """Return the names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    named = [name for name in os.environ.get(GPUS, "").split(",") if name]
+    return named[:count] or [str(number) for number in range(count)]
+
+
+def _hire(keep: bool, gpu: str) -> Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    with _one_thread(), _deaf_to_interrupts():
+    with _environment(one_thread() | ({GPUS: gpu} if gpu else {})), _deaf_to_interrupts():
         process = context.Process(target=work, args=(theirs, keep), daemon=True)
         process.start()
     theirs.close()
-    return Worker(process, ours)
+    return Worker(process, ours, gpu=gpu)
 
 
 def _listen(crew: list[Worker]) -> Iterator[Event]:
@@ -175,12 +215,16 @@ def _dismiss(crew: list[Worker]) -> None:
         worker.process.join(POLITE)
 
 
+def one_thread() -> dict[str, str]:
+    """Return what libraries that ask the environment when they are loaded take for one thread."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+
+
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let libraries that ask the environment when they are loaded use one thread."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Let processes that are started inside inherit these variables."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
     try:
         yield
     finally:
@@ -260,9 +304,9 @@ def describe(error: Exception) -> str:
 
 
 def default_workers(cells: Sequence[Cell]) -> int:
-    """Return how many cores this process may use, but one if cells would share an accelerator."""
-    devices = {cell.recipe.settings.device for cell in cells}
-    if any(pick_device(name).type != "cpu" for name in devices):
-        return 1
+    """Return how many cores this process may use; with accelerators, how many of those."""
+    kinds = {pick_device(cell.recipe.settings.device).type for cell in cells}
+    if kinds - {"cpu"}:
+        return max(1, len(gpus())) if "cuda" in kinds else 1
     affinity: Any = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

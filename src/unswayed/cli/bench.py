@@ -1,7 +1,7 @@
 """Train a grid of methods, settings and seeds, and make its table.
 
 GRID is a TOML file or the name of a shipped grid (see `unswayed list grids`). Cells run side by
-side, one thread each. Called again, it goes on where it stopped.
+side, one thread each, or one per GPU. Called again, it goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich import box
+from rich.console import Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from unswayed.bench import results
+from unswayed.bench.cost import Estimate, estimates
+from unswayed.bench.formats import FORMATS
 from unswayed.bench.grid import Cell, Grid
-from unswayed.bench.runner import Event, default_workers, finished, run_cells
+from unswayed.bench.runner import Event, borrow, default_workers, finished, run_cells
 from unswayed.cli.progress import QUIET_SECONDS, OnTerminal
 from unswayed.cli.show import console
 from unswayed.errors import UsageError
+from unswayed.training.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", metavar="DIR", help="where the runs go (runs/NAME OF THE GRID)")
     parser.add_argument("--workers", type=int, metavar="N", help="cells at a time (all cores)")
     parser.add_argument("--save", metavar="DIR", help="also write the results as JSON and Markdown")
-    parser.add_argument("--only", metavar="METHOD", nargs="+", default=[], help="train only these")
+    parser.add_argument("--scale", default="", help="full, or a smaller one that the grid has: cpu")
+    parser.add_argument("--seeds", type=int, metavar="N", help="how many, if not as the grid says")
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        nargs="+",
+        default=[],
+        help="train only cells of these methods and columns",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="train nothing; list cells and what they would cost"
+    )
+    parser.add_argument(
+        "--formats",
+        choices=list(FORMATS),
+        nargs="+",
+        default=[],
+        help="with --save, write these tables too",
+    )
     parser.add_argument(
         "--keep", action="store_true", help="keep checkpoints and records of finished cells"
     )
@@ -42,22 +65,89 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
-    grid = Grid.load(args.grid)
+    grid = Grid.load(args.grid, args.scale, args.seeds)
     workers = default_workers(grid.cells) if args.workers is None else args.workers
     if workers < 1:
         raise UsageError("--workers must be at least 1")
     folder = Path(args.runs or Path("runs") / grid.name)
+    if args.dry_run:
+        _estimate(grid, grid.only(args.only), folder, workers)
+        return 0
     failed: dict[str, str] = {}
     if not args.table_only:
         failed = _train(grid.only(args.only), folder, workers, keep=args.keep)
-    found = results.collect(grid, folder, f"unswayed bench {args.grid}")
+    found = results.collect(grid, folder, _command(args))
     _show(found)
     if args.save:
-        for path in results.save(found, Path(args.save)):
+        formats = {name: FORMATS[name] for name in args.formats}
+        for path in results.save(found, Path(args.save), formats):
             print(path)
     for cell, why in failed.items():
         print(f"failed: {cell}: {why}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _command(args: argparse.Namespace) -> str:
+    """Return the command that makes these numbers again."""
+    scale = f" --scale {args.scale}" if args.scale else ""
+    seeds = f" --seeds {args.seeds}" if args.seeds is not None else ""
+    return f"unswayed bench {args.grid}{scale}{seeds}"
+
+
+def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
+    """List the cells with what they cost; those that are finished cost nothing any more."""
+    done = {cell.folder for cell in finished(cells, folder)}
+    shown = Table(box=box.SIMPLE_HEAD)
+    for name in ("cell", "seeds", "method", "epochs", "PFLOP each", "hours each", "left"):
+        shown.add_column(name, justify="left" if name in ("cell", "method") else "right")
+    groups: dict[tuple[str, str], list[tuple[Cell, Estimate]]] = {}
+    for cell, cost in Waiting(estimates(cells, grid.shapes), len(cells)):
+        groups.setdefault((cell.row.key, cell.column), []).append((cell, cost))
+    flops = seconds = 0.0
+    for group in groups.values():
+        (cell, cost), left = group[0], [c for c, _ in group if c.folder not in done]
+        flops, seconds = flops + len(left) * cost.flops, seconds + len(left) * cost.seconds
+        shown.add_row(
+            Text(f"{cell.row.label}, {cell.column}"),
+            str(len(group)),
+            Text(cell.method),
+            cell.recipe.settings.budget or str(cell.recipe.settings.epochs),
+            f"{cost.flops / 1e15:.3g}",
+            f"{cost.seconds / 3600:.3g}",
+            str(len(left)),
+        )
+    console().print(shown)
+    console().print(
+        f"left: {flops / 1e15:.3g} PFLOP, {seconds / 3600:.3g} hours of one core, "
+        f"{seconds / 3600 / workers:.3g} hours with {workers} at a time. Counted and timed on this "
+        "machine in a few small steps with random images; evaluation is not in it.",
+        highlight=False,
+    )
+
+
+class Waiting(OnTerminal[Progress]):
+    """Goes through something slow, and shows on a terminal how far it is."""
+
+    def __init__(self, items: Iterator[tuple[Cell, Estimate]], total: int) -> None:
+        super().__init__()
+        self.items, self.total = items, total
+        self.bar = Progress(
+            TextColumn("timing a few steps"),
+            BarColumn(bar_width=None),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+        )
+
+    def __iter__(self) -> Iterator[tuple[Cell, Estimate]]:
+        """Yield what there is."""
+        task = self.bar.add_task("", total=self.total)
+        with self:
+            for item in self.items:
+                self.bar.advance(task)
+                yield item
 
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
@@ -65,12 +155,14 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
     failed: dict[str, str] = {}
     done = {cell.folder for cell in finished(cells, folder)}
     missing = [cell for cell in cells if cell.folder not in done]
+    done |= {cell.folder for cell in borrow(missing, folder)}
+    missing = [cell for cell in missing if cell.folder not in done]
     if not missing:
         print(f"all {len(cells)} cells are finished; nothing was trained", file=sys.stderr)
         return failed
     if done:
         print(f"{len(done)} of {len(cells)} cells are finished already", file=sys.stderr)
-    with Watcher(missing) as watcher:
+    with Watcher(cells, missing, folder) as watcher:
         for event in run_cells(missing, folder, workers=workers, keep=keep):
             watcher(event)
             if event.share == 1:
@@ -80,16 +172,22 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
     return failed
 
 
-class Watcher(OnTerminal):
-    """Shows how far the cells are, by what they cost: a bar on a terminal, lines elsewhere."""
+class Watcher(OnTerminal[Live]):
+    """Shows how far the cells are: a live table and a bar on a terminal, lines elsewhere."""
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
+    def __init__(self, cells: Sequence[Cell], missing: Sequence[Cell], folder: Path) -> None:
         super().__init__()
-        self.count, self.ended, self.failed = len(cells), 0, 0
-        self.total = sum(cell.cost for cell in cells)
-        self.shares: dict[str, float] = {}  # what is done of each cell, times its cost
+        self.cells, self.folder = cells, folder
+        self.count, self.ended, self.failed = len(missing), 0, 0
+        self.total = sum(cell.cost for cell in missing)
+        self.shares: dict[str, float] = {}  # what is done of each cell
+        self.reached: dict[str, float] = {}  # the last test accuracy of finished ones
+        waiting = {cell.folder for cell in missing}
+        for cell in cells:
+            if cell.folder not in waiting:
+                self._look_at(cell)
         self.began = self.told = time.monotonic()
-        self.bar = Progress(
+        self.progress = Progress(
             TextColumn("{task.fields[words]}"),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>3.0f} %"),
@@ -99,16 +197,23 @@ class Watcher(OnTerminal):
             console=self.console,
             speed_estimate_period=600,
         )
-        self.task = self.bar.add_task("", total=self.total, words=self._words())
+        self.task = self.progress.add_task("", total=self.total, words=self._words())
+        self.bar = Live(console=self.console, get_renderable=self._render, refresh_per_second=2)
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
-        self.shares[event.cell.folder] = event.share * event.cell.cost
+        self.shares[event.cell.folder] = event.share
         self.ended += event.share == 1
         self.failed += bool(event.failure)
-        done = sum(self.shares.values())
+        if event.share == 1 and not event.failure:
+            self._look_at(event.cell)
+        done = sum(
+            self.shares[cell.folder] * cell.cost
+            for cell in self.cells
+            if cell.folder in self.shares
+        )
         if self.console.is_terminal:
-            self.bar.update(self.task, completed=done, words=self._words())
+            self.progress.update(self.task, completed=done, words=self._words())
             return
         now = time.monotonic()
         if now - self.told >= QUIET_SECONDS or self.ended == self.count:
@@ -118,9 +223,37 @@ class Watcher(OnTerminal):
                 line += f", ETA {spent * (self.total - done) / done:.0f} s"
             print(line, file=sys.stderr, flush=True)
 
+    def _look_at(self, cell: Cell) -> None:
+        last = Run(self.folder / cell.folder).summary["last"]
+        if "test_accuracy" in last:
+            self.reached[cell.folder] = last["test_accuracy"]
+
     def _words(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{self.ended} of {self.count} cells{failed}"
+
+    def _render(self) -> Group:
+        """Return the table, a place for each method and column, and the bar."""
+        columns = list(dict.fromkeys(cell.column for cell in self.cells))
+        places: dict[tuple[str, str], list[Cell]] = {}
+        for cell in self.cells:
+            places.setdefault((cell.row.label, cell.column), []).append(cell)
+        shown = Table(box=box.SIMPLE_HEAD, title="last epoch, %", title_justify="left")
+        for place, name in enumerate(("method", *columns)):
+            shown.add_column(Text(name), justify="right" if place else "left")
+        for label in dict.fromkeys(cell.row.label for cell in self.cells):
+            cells = [self._place(places.get((label, column), [])) for column in columns]
+            shown.add_row(Text(label), *map(Text, cells))
+        return Group(shown, self.progress)
+
+    def _place(self, cells: Sequence[Cell]) -> str:
+        """Return the mean of what is finished, and how far the others are."""
+        reached = [self.reached[cell.folder] for cell in cells if cell.folder in self.reached]
+        running = [self.shares.get(cell.folder, 0.0) for cell in cells]
+        running = [share for share in running if 0 < share < 1]
+        words = [f"{100 * sum(reached) / len(reached):.1f} ({len(reached)})"] if reached else []
+        words += [f"{100 * share:.0f} %" for share in running]
+        return " ".join(words) or "·"
 
 
 def _show(found: results.Results) -> None:

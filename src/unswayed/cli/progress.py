@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from rich.console import Console
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -22,10 +23,13 @@ from unswayed.types import Epoch, Step
 QUIET_SECONDS = 10.0
 
 
-class OnTerminal:
-    """A bar that lives inside a `with` where stderr is a terminal."""
+Shown = TypeVar("Shown", Progress, Live)
 
-    bar: Progress
+
+class OnTerminal(Generic[Shown]):
+    """A bar, or more, that lives inside a `with` where stderr is a terminal."""
+
+    bar: Shown
 
     def __init__(self) -> None:
         self.console = Console(stderr=True)
@@ -45,7 +49,7 @@ class OnTerminal:
             self.bar.stop()
 
 
-class Watcher(OnTerminal):
+class Watcher(OnTerminal[Progress]):
     """Shows the events of one training; a context manager that is called with each of them."""
 
     def __init__(self, title: str) -> None:

@@ -1,0 +1,88 @@
+"""What the cells of a grid would cost on this machine, told from a few steps on random images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unswayed.bench.grid import Cell, Shape
+from unswayed.build import make_trainer, prepare, resolve, settled, threads
+from unswayed.data import Dataset, Splits
+from unswayed.recipe import Recipe
+from unswayed.training.budget import Budget
+from unswayed.training.trainer import Cost
+
+BATCH, BATCHES = 16, 4
+"""Images of a step, and steps: few, since a step of a large network takes seconds on a CPU."""
+
+
+class Estimate(NamedTuple):
+    """What a training takes, with one thread on a CPU; evaluation is not in it."""
+
+    flops: float
+    seconds: float
+
+
+def estimates(
+    cells: Sequence[Cell], shapes: Mapping[str, Shape]
+) -> Iterator[tuple[Cell, Estimate]]:
+    """Yield what each cell would take; cells that differ in noise and seed only are timed once.
+
+    Args:
+        cells: of one grid.
+        shapes: how much data there is, by column; without it the data are loaded to see.
+    """
+    known: dict[tuple[str, Shape], Estimate] = {}
+    for cell in cells:
+        shape = shapes.get(cell.column) or _look(cell.recipe)
+        plain = _plain(cell.recipe)
+        key = plain.to_toml(), shape
+        if key not in known:
+            known[key] = estimate(plain, shape)
+        yield cell, known[key]
+
+
+def estimate(recipe: Recipe, shape: Shape) -> Estimate:
+    """Return what a training on data of this shape takes, by a short one on random images."""
+    budget = recipe.settings.budget
+    few = Recipe.from_dict(recipe.sections, f"train.batch_size={BATCH}", "train.budget=")
+    with threads(few.settings.threads):
+        splits = _random_images(shape)
+        trainer = make_trainer(settled(few, resolve(few, splits)), splits)
+        # Of the last epoch, when all is in it that comes in the course of a training.
+        cost = trainer.epoch_cost(few.settings.epochs - 1, timed=True)
+    if budget:
+        return _spent(Budget.parse(budget), cost)
+    times = few.settings.epochs * shape.samples / (BATCH * BATCHES)
+    return Estimate(cost.flops * times, cost.seconds * times)
+
+
+def _spent(budget: Budget, cost: Cost) -> Estimate:
+    """Return what is spent by a training that stops at a budget."""
+    pace = cost.flops / cost.seconds
+    if budget.kind == "flops":
+        return Estimate(budget.amount, budget.amount / pace)
+    return Estimate(budget.amount * pace, budget.amount)
+
+
+def _plain(recipe: Recipe) -> Recipe:
+    """Return the recipe without what has no influence on its cost."""
+    seedless = {**recipe.sections["train"], "seed": 0}
+    plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
+    return plain.with_options("data", name="memory")
+
+
+def _look(recipe: Recipe) -> Shape:
+    splits, _ = prepare(recipe)
+    train = splits.train
+    return Shape(len(train), max(train.image_size), train.num_classes)
+
+
+def _random_images(shape: Shape, count: int = BATCH * BATCHES) -> Splits:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (count, 3, shape.side, shape.side), dtype=np.uint8)
+    labels = np.arange(count) % shape.classes
+    names = [str(each) for each in range(shape.classes)]
+    return Splits(Dataset.from_arrays(images, labels, classes=names), None)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+from grids import write_grid
+
+from unswayed import train
+from unswayed.bench.cost import BATCH, BATCHES, Estimate, estimate, estimates
+from unswayed.bench.grid import Grid, Shape
+from unswayed.cli import main
+from unswayed.recipe import Recipe
+
+SHAPE = Shape(samples=BATCH * BATCHES * 10, side=8, classes=10)
+COLOUR = ["data.name=memory", "model.width=4", "train.threads=1", "noise.name=none"]
+
+
+def recipe(*words):
+    return Recipe.load("digits", *COLOUR, *words)
+
+
+def test_costs_grow_with_epochs_and_samples():
+    once = estimate(recipe("method=ce", "train.epochs=3"), SHAPE)
+    twice = estimate(recipe("method=ce", "train.epochs=6"), SHAPE)
+    larger = estimate(recipe("method=ce", "train.epochs=3"), Shape(2 * SHAPE.samples, 8, 10))
+    assert once.flops > 0
+    assert twice.flops == larger.flops == 2 * once.flops
+    assert once.seconds > 0
+
+
+def test_an_estimate_is_what_a_training_counts_in_the_end(tmp_path):
+    grid = Grid.load(write_grid(tmp_path, seeds=1, methods='["ce", "ctrr", "coteaching"]'))
+    for cell, cost in estimates(grid.only(["clean"]), {}):  # looks at the data itself: 300 images
+        made = train(cell.recipe, run=tmp_path / cell.row.key)
+        assert cost.flops == pytest.approx(made.summary["flops"], rel=0.25), cell.row.key
+
+
+def test_cells_that_differ_in_noise_and_seed_only_are_timed_once(tmp_path):
+    cells = Grid.load(write_grid(tmp_path, methods='["ce"]')).cells
+    found = [cost for _, cost in estimates(cells, dict.fromkeys(("clean", "sym 40"), SHAPE))]
+    assert len(found) == 4
+    assert len(set(found)) == 1
+
+
+def test_a_budget_is_what_is_spent():
+    words = ("method=ce", "train.epochs=3")
+    flops = estimate(recipe(*words, "train.budget=2 TFLOP"), SHAPE)
+    seconds = estimate(recipe(*words, "train.budget=3 min"), SHAPE)
+    assert flops.flops == 2e12
+    assert seconds.seconds == 180
+    assert isinstance(seconds, Estimate)
+    assert seconds.flops > 0
+
+
+def test_a_dry_run_lists_costs_and_trains_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_grid(tmp_path)
+    assert main(["bench", "tiny.toml", "--dry-run", "--workers", "2", "--only", "ce"]) == 0
+    out = capsys.readouterr().out
+    assert "Cross entropy, sym 40" in out
+    assert "Co-teaching" not in out
+    assert "hours with 2 at a time" in out
+    assert not (tmp_path / "runs").exists()
