@@ -22,6 +22,7 @@ VERBS = {
     "predict": "Classify image files with a finished run.",
     "compare": "Put finished runs side by side.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",
+    "figure": "Measure and draw a figure of the paper, or one that it lacks.",
     "data": "Look at data before training on them.",
     "noise": "Make, look at and compare files of noisy labels.",
     "list": "List what a recipe can name: components, their options, defaults and papers.",

@@ -96,12 +96,15 @@ class Regularized(Learner):
 
     def forward(self, batch: Batch) -> Terms:
         """Return label, contrast and total."""
-        if self.joined:
-            logits, directions = self._together(batch)
-        else:
-            logits, directions = [self.classifier(batch.views.weak)], self._directions(batch)
+        logits, directions = self.passes(batch)
         with torch.autocast(logits[0].device.type, enabled=False):  # 1 - 1e-4 is 1 in bfloat16
             return self._terms(batch, logits, directions)
+
+    def passes(self, batch: Batch) -> tuple[list[Tensor], list[Pairs]]:
+        """Return the logits of every view with a label, and what is contrasted with what."""
+        if self.joined:
+            return self._together(batch)
+        return [self.classifier(batch.views.weak)], self._directions(batch)
 
     def _directions(self, batch: Batch) -> list[Pairs]:
         if self.framework is None:

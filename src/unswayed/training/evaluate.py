@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +11,30 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unswayed.data import Dataset
+from unswayed.learners import Classifier
 
 Rows = NDArray[np.int64]
 BATCH, PIXELS = 1024, 2**20
 """Images evaluated at a time, and how many pixels they may have together."""
 
 
-@torch.no_grad()
 def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
     """Return class probabilities (n, K) on the CPU, of images without augmentation."""
+    found = _answers(net, lambda images: net(images).softmax(dim=1), data, rows)
+    return torch.cat(found) if found else torch.zeros(0, data.num_classes)
+
+
+def features(net: Classifier, data: Dataset, rows: Rows | None = None) -> Tensor:
+    """Return what the linear layer sees, (n, F) on the CPU, of images without augmentation."""
+    found = _answers(net, lambda images: net.backbone(net.normalize(images)), data, rows)
+    return torch.cat(found) if found else torch.zeros(0, net.head.in_features)
+
+
+@torch.no_grad()
+def _answers(
+    net: nn.Module, ask: Callable[[Tensor], Tensor], data: Dataset, rows: Rows | None
+) -> list[Tensor]:
+    """Return what a network answers to batches of images, in evaluation mode."""
     rows = np.arange(len(data)) if rows is None else rows
     device = next(net.parameters()).device
     height, width = data.image_size
@@ -26,13 +42,12 @@ def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Te
     was_training = net.training
     net.eval()
     try:
-        parts = [
-            net(_load(data, rows[start : start + size], device)).softmax(dim=1).cpu()
+        return [
+            ask(_load(data, rows[start : start + size], device)).cpu()
             for start in range(0, len(rows), size)
         ]
     finally:
         net.train(was_training)
-    return torch.cat(parts) if parts else torch.zeros(0, data.num_classes)
 
 
 def _load(data: Dataset, rows: Rows, device: torch.device) -> Tensor:

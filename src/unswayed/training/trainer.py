@@ -197,6 +197,10 @@ class Trainer:
         if isinstance(self.train.images, Store):
             self.train.images.prefetch(torch.from_numpy(rows))
 
+    def batch(self, rows: Rows) -> Batch:
+        """Return these rows as the learner would see them now."""
+        return self._batch(rows, rows[:0])
+
     def _batch(self, rows: Rows, following: Rows) -> Batch:
         index = torch.from_numpy(rows)
         images = self.train.images[index].to(self.device)

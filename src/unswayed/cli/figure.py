@@ -1,0 +1,61 @@
+"""Measure and draw a figure.
+
+NAME is one of
+
+{names}
+
+What it needs is trained first, as runs below --runs, and not trained again. RECIPE is what is
+trained on: digits unless you name another, such as paper-simsiam data.name=cifar10.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from unswayed import figures
+from unswayed.cli.train import watched
+from unswayed.recipe import Recipe
+from unswayed.training import files
+from unswayed.training.run import Run
+
+__doc__ = __doc__.format(
+    names="\n".join(f"  {name:16} {about}" for name, about in figures.NAMES.items())
+)
+
+RECIPE = "paper/digits"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="trainings of each kind")
+    parser.add_argument(
+        "--runs", default="runs", metavar="DIR", help="runs go to DIR/figure-NAME (runs)"
+    )
+    parser.add_argument(
+        "--save", default=".", metavar="DIR", help="where NAME.json and NAME.png go (here)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train what is missing, measure, draw, and say where the files are."""
+    module = figures.figure(args.name)
+    named = bool(args.words) and "=" not in args.words[0]
+    recipe = Recipe.load(*args.words) if named else Recipe.load(RECIPE, *args.words)
+
+    def train(one: Recipe, folder: Path) -> Run:
+        return watched(one, folder, folder.name)
+
+    folder = Path(args.runs) / f"figure-{args.name}"
+    measured = module.measure(recipe, folder, args.seeds, train)
+    place = Path(args.save)
+    place.mkdir(parents=True, exist_ok=True)
+    data, picture = (place / f"{args.name}.{ending}" for ending in ("json", "png"))
+    whole = {"figure": args.name, "recipe": recipe.to_toml(), **measured}
+    files.write_json(data, whole)
+    with files.atomic(picture) as temporary:
+        module.draw(whole).savefig(temporary, dpi=130, format="png")
+    print(data, picture, sep="\n")
+    return 0

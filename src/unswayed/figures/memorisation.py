@@ -1,0 +1,87 @@
+"""Fig. 3: a linear layer is trained with wrong labels on features that were learnt from right ones.
+
+The features come from cross entropy, and from cross entropy with the contrast of eq. 1, which
+knows the right labels. The paper does not say whether its contrast was trained beside a cross
+entropy, nor how its linear layer was; here by SGD with momentum and a falling rate, on standardised
+features.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from unswayed.build import prepare
+from unswayed.data import Splits
+from unswayed.errors import UsageError
+from unswayed.figures import Measured, Train, drawing
+from unswayed.figures.probe import Seen, network, probe, standardised
+from unswayed.recipe import Recipe
+from unswayed.training.evaluate import features
+from unswayed.training.run import Run
+
+FEATURES = {
+    "CE": ["method=ce"],
+    "CTR (eq. 1)": ["regularizer.name=supervised"],
+}
+NOISES = {
+    "sym 80": ["noise.name=symmetric", "noise.rate=0.8"],
+    "asym 40": ["noise.name=asymmetric", "noise.rate=0.4"],
+}
+MAPS = {"cifar10": "cifar10"}
+"""What becomes what under asymmetric noise, by data; the next class elsewhere, as published."""
+
+EPOCHS = 40
+
+
+def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+    """Return what probes do, by noise, features and seed."""
+    curves: dict[str, dict[str, list[list[Seen]]]] = {noise: {} for noise in NOISES}
+    for label, words in FEATURES.items():
+        for seed in range(seeds):
+            clean = _recipe(recipe, *words, "noise.name=none", seed=seed)
+            run = train(clean, folder / f"{label.split()[0].lower()}-seed{seed}")
+            x, x_test = _features(run, prepare(clean)[0])
+            for noise in NOISES:
+                noisy = prepare(_recipe(recipe, *_noise(recipe, noise), seed=seed))[0]
+                assert noisy.train.true is not None
+                assert noisy.test is not None
+                labels = noisy.train.given, noisy.train.true
+                seen = probe((x, *labels), (x_test, noisy.test.given), epochs=EPOCHS, seed=seed)
+                curves[noise].setdefault(label, []).append(seen)
+    return {"seeds": seeds, "epochs": EPOCHS, "curves": curves}
+
+
+def _noise(recipe: Recipe, name: str) -> list[str]:
+    words = NOISES[name]
+    if name.startswith("asym"):
+        words = [*words, f"noise.map={MAPS.get(recipe.sections['data']['name'], 'next')}"]
+    return words
+
+
+def _recipe(recipe: Recipe, *words: str, seed: int) -> Recipe:
+    return Recipe.from_dict(recipe.sections, *words, f"train.seed={seed}", name=recipe.name)
+
+
+def _features(run: Run, splits: Splits) -> tuple[Tensor, Tensor]:
+    """Return standardised features of the training and the test images."""
+    if splits.test is None:
+        raise UsageError("fig. 3 shows test accuracy; these data have no test images")
+    net = network(run)
+    return standardised(features(net, splits.train), features(net, splits.test))
+
+
+def draw(measured: Measured) -> Figure:
+    """Draw memorisation and test accuracy for each noise."""
+    drawn, axes = drawing.panels(4, side=3.2)
+    for place, (noise, curves) in enumerate(measured["curves"].items()):
+        for number, (label, seeds) in enumerate(curves.items()):
+            for panel, entry in ((2 * place, 0), (2 * place + 1, 2)):
+                values = [[epoch[entry] for epoch in seed] for seed in seeds]
+                drawing.band(axes[panel], values, label, number)
+        drawing.finish(axes[2 * place], f"{noise}: wrong labels memorised", "%")
+        drawing.finish(axes[2 * place + 1], f"{noise}: test accuracy", "%")
+    drawing.legend(axes[0])
+    return drawn

@@ -1,0 +1,132 @@
+"""What pairs do to the gradient in the course of a training, counted by whether they are right."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unswayed.build import assemble, threads
+from unswayed.errors import UsageError
+from unswayed.figures import Measured, Train
+from unswayed.learners.regularized import Regularized, running_statistics
+from unswayed.recipe import Recipe
+from unswayed.training import files
+from unswayed.types import Batch
+
+FORMS = {"eq. 4": "inner_product", "eq. 6": "ctrr"}
+BATCHES = 4
+"""After every epoch, so many batches are looked at, the same ones each time."""
+
+
+class Shares(NamedTuple):
+    """Of the pairs i ≠ j that are selected in some batches."""
+
+    precision: float | None  # share of pairs of one true class; None if none is selected
+    wrong_inner: float | None  # share of wrong pairs in the gradient of eq. 4
+    wrong_log: float | None  # the same for eq. 6
+    selected: float  # share of all pairs
+
+
+@torch.no_grad()
+def shares(learner: Regularized, batches: list[Batch], true: list[Tensor]) -> Shares:
+    """Return how much right and wrong pairs pull.
+
+    A pair's pull is the norm of its gradient at q_i: W_ij √(1 - s²) / |q_i| with eq. 4, and
+    1/(1 - s) times that with eq. 6. Norms are added: pulls against each other do not cancel.
+
+    Args:
+        learner: CTRR in some framework.
+        batches: views and given labels.
+        true: (B,) true labels of each batch.
+    """
+    sums: dict[str, float] = defaultdict(float)
+    for batch, labels in zip(batches, true, strict=True):
+        for name, value in _sums(learner, batch, labels).items():
+            sums[name] += value
+
+    def share(part: str, whole: str) -> float | None:
+        return sums[part] / sums[whole] if sums[whole] else None
+
+    return Shares(
+        share("right", "selected"),
+        share("wrong_inner", "inner"),
+        share("wrong_log", "log"),
+        sums["selected"] / sums["pairs"],
+    )
+
+
+def _sums(learner: Regularized, batch: Batch, true: Tensor) -> dict[str, float]:
+    assert learner.regularizer is not None
+    with running_statistics(learner, update=False):
+        logits, directions = learner.passes(batch)
+    p = torch.stack([each.softmax(dim=1) for each in logits]).mean(dim=0)
+    weights = learner.regularizer.pair_weights(p, batch.labels, batch.progress)
+    others = ~torch.eye(len(p), dtype=torch.bool)
+    selected = (weights > 0) & others
+    wrong = true[:, None] != true[None, :]
+    sums = {
+        "pairs": float(others.sum()),
+        "selected": float(selected.sum()),
+        "right": float((selected & ~wrong).sum()),
+        **dict.fromkeys(("inner", "wrong_inner", "log", "wrong_log"), 0.0),
+    }
+    for query, key in directions:
+        s = F.normalize(query, dim=1) @ F.normalize(key, dim=1).T
+        pull = weights * (1 - s.square()).clamp_min(0).sqrt() / query.norm(dim=1, keepdim=True)
+        free = selected & (s < 1 - 1e-4)  # beyond, the clamp stops the gradient of eq. 6
+        for name, pulls in (("inner", pull * selected), ("log", pull / (1 - s) * free)):
+            pulls = torch.where(pulls.isfinite(), pulls, 0)
+            sums[name] += float(pulls.sum())
+            sums[f"wrong_{name}"] += float((pulls * wrong).sum())
+    return sums
+
+
+def course(recipe: Recipe, path: Path) -> list[dict[str, float | None]]:
+    """Train, look after every epoch, and keep what was seen in a file: it is not trained again."""
+    if path.is_file():
+        known: Measured = json.loads(path.read_text(encoding="utf-8"))
+        if known["recipe"] == recipe.to_toml():
+            found: list[dict[str, float | None]] = known["epochs"]
+            return found
+        raise UsageError(f"{path} was measured with another recipe; remove it, or choose --runs")
+    with threads(recipe.settings.threads):
+        trainer, _ = assemble(recipe)
+        if trainer.train.true is None or not isinstance(trainer.learner, Regularized):
+            raise UsageError("this figure needs true labels and a method with a regularizer")
+        rows = np.array_split(trainer.rows[: BATCHES * trainer.settings.batch_size], BATCHES)
+        true = [torch.from_numpy(trainer.train.true[each]) for each in rows]
+        epochs = []
+        for event in trainer.epochs():
+            trainer.learner.train()
+            seen = shares(trainer.learner, [trainer.batch(each) for each in rows], true)
+            test = event.metrics.get("test_accuracy")
+            epochs.append({**seen._asdict(), "test_accuracy": test})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(path, {"recipe": recipe.to_toml(), "epochs": epochs})
+    return epochs
+
+
+def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+    """Return the course of training with eq. 4 and with eq. 6, for each seed."""
+    del train  # we look at a network that is being trained, which no run folder holds
+    curves: dict[str, list[list[dict[str, float | None]]]] = {}
+    for label, name in FORMS.items():
+        curves[label] = []
+        for seed in range(seeds):
+            one = Recipe.from_dict(
+                recipe.sections, f"regularizer.name={name}", f"train.seed={seed}", name=recipe.name
+            )
+            curves[label].append(course(one, folder / f"{name}-seed{seed}.json"))
+    return {"seeds": seeds, "curves": curves}
+
+
+def curve(measured: Measured, label: str, number: str) -> list[list[float | None]]:
+    """Return a number of every epoch, for each seed."""
+    return [[epoch[number] for epoch in seed] for seed in measured["curves"][label]]

@@ -1,0 +1,128 @@
+"""A linear layer on frozen features: what it learns, what it memorises, what it could know."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from unswayed.learners import Classifier
+from unswayed.training.evaluate import memorisation
+from unswayed.training.run import Run
+
+Labels = NDArray[np.int64]
+LR, MOMENTUM, BATCH = 0.01, 0.9, 128
+
+
+class Seen(NamedTuple):
+    """What a probe does after an epoch."""
+
+    memorised: float
+    recovered: float
+    test_accuracy: float
+
+
+def network(run: Run) -> Classifier:
+    """Return the one network of a run."""
+    net = run.classifier()
+    if not isinstance(net, Classifier):
+        raise TypeError(f"{run.path} has several networks; a figure of features needs one")
+    return net
+
+
+def standardised(train: Tensor, test: Tensor) -> tuple[Tensor, Tensor]:
+    """Return features with mean 0 and deviation 1 in training: no scale is favoured by a rate."""
+    std, mean = torch.std_mean(train, dim=0)
+    return (train - mean) / std.clamp_min(1e-6), (test - mean) / std.clamp_min(1e-6)
+
+
+def probe(
+    train: tuple[Tensor, Labels, Labels],
+    test: tuple[Tensor, Labels],
+    *,
+    epochs: int,
+    seed: int,
+) -> list[Seen]:
+    """Train a linear layer by SGD, and look at it after every epoch.
+
+    Args:
+        train: features (N, F), given and true labels.
+        test: features and true labels.
+        epochs: how many; the rate falls as a cosine.
+        seed: of the order and the weights.
+    """
+    x, given, true = train
+    x_test, y_test = test
+    wrong = given != true
+    y = torch.from_numpy(given)
+    generator = torch.Generator().manual_seed(seed)
+    layer = _linear(x.shape[1], int(max(true.max(), given.max())) + 1, generator)
+    optimizer = torch.optim.SGD(layer.parameters(), LR, MOMENTUM)
+    steps = max(1, len(x) // BATCH)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * steps)
+    found = []
+    for _ in range(epochs):
+        order = torch.randperm(len(x), generator=generator)
+        for rows in order[: steps * BATCH].view(steps, -1):
+            loss = F.cross_entropy(layer(x[rows]), y[rows])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+        with torch.no_grad():
+            guess, unseen = (layer(each).argmax(dim=1).numpy() for each in (x[wrong], x_test))
+        split = memorisation(guess, given[wrong], true[wrong])
+        found.append(Seen(split.as_given, split.as_true, float((unseen == y_test).mean())))
+    return found
+
+
+def _linear(features: int, classes: int, generator: torch.Generator) -> nn.Linear:
+    layer = nn.Linear(features, classes)
+    bound = 1 / math.sqrt(features)
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.zero_()
+    return layer
+
+
+def information_bits(x: Tensor, labels: Labels, *, seed: int, steps: int = 300) -> float:
+    """Return a lower bound on I(Z; Y) in bits: H(Y) minus a probe's held-out cross entropy.
+
+    The probe is a linear layer with weight decay, fitted on half of the rows by L-BFGS; H(Y) is
+    that of the other half. Where the probe guesses worse than the frequencies it is negative, and
+    says nothing.
+
+    Args:
+        x: (n, F) features.
+        labels: (n,).
+        seed: of the halves.
+        steps: of the optimizer.
+    """
+    kinds, y = np.unique(labels, return_inverse=True)
+    rng = np.random.default_rng(seed)
+    order = torch.from_numpy(rng.permutation(len(y)))
+    fit, held = order[: len(y) // 2], order[len(y) // 2 :]
+    target = torch.from_numpy(y)
+    layer = nn.Linear(x.shape[1], len(kinds)).double()
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    x = x.double()
+    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=steps, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = F.cross_entropy(layer(x[fit]), target[fit]) + 1e-2 * layer.weight.square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        left = float(F.cross_entropy(layer(x[held]), target[held]))
+    shares = np.bincount(y[held.numpy()], minlength=len(kinds)) / len(held)
+    entropy = -sum(share * math.log(share) for share in shares if share)
+    return float((entropy - left) / math.log(2))

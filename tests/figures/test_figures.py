@@ -1,0 +1,102 @@
+"""Every figure on tiny digits, from the command line; and what Grad-CAM computes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from unswayed import UsageError
+from unswayed.bench.grid import Grid
+from unswayed.build import train
+from unswayed.cli import main
+from unswayed.figures import NAMES, figure
+from unswayed.figures.gradcam import gradcam, last_map
+from unswayed.learners import Classifier
+from unswayed.models import Backbone
+
+SMALL = [
+    "paper/digits",
+    "model.width=4",
+    "train.epochs=2",
+    "train.threads=1",
+    "train.batch_size=256",
+]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "sweeps"])
+def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unswayed.figures.representations.MOST", 100)
+    words = ["figure", name, *SMALL, "--seeds", "1"]
+    assert main(words) == 0
+    assert capsys.readouterr().out == f"{name}.json\n{name}.png\n"
+    first = Path(f"{name}.json").read_text(encoding="utf-8")
+    assert json.loads(first)["figure"] == name
+    assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    before = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
+    assert before
+    assert main([*words, "--save", "again"]) == 0
+    assert Path(f"again/{name}.json").read_text(encoding="utf-8") == first
+    assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
+
+
+def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["figure", "sweeps"]) == 2
+    module = figure("sweeps")
+    for name in ("paper/lambda", "paper/tau"):
+        grid = Grid.load(name, "cpu")
+        for cell in grid.cells[:1]:
+            options = {**cell.recipe.sections["train"], "epochs": 1}
+            place = Path("runs") / grid.name / cell.folder
+            train(cell.recipe.with_options("train", **options), run=place)
+            # As if it had been trained for as long as the grid says.
+            (place / "recipe.toml").write_text(cell.recipe.to_toml(), encoding="utf-8")
+    assert main(["figure", "sweeps"]) == 0
+    measured = json.loads(Path("sweeps.json").read_text(encoding="utf-8"))
+    assert len(measured["sweeps"]["λ"]["values"]["0"]) == 1
+    assert module.draw(measured) is not None
+
+
+def test_an_unknown_figure_is_named(capsys):
+    with pytest.raises(UsageError, match="did you mean 'gradcam'"):
+        figure("gradcams")
+
+
+class Quarter(Backbone):
+    """Features are the means of two maps: the image itself, and its negative."""
+
+    feature_dim = 2
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 1, bias=False)
+        with torch.no_grad():
+            self.conv.weight.copy_(torch.tensor([1.0, -1.0]).view(2, 1, 1, 1))
+
+    def forward(self, x):
+        return self.conv(x).mean(dim=(2, 3))
+
+
+def test_gradcam_shows_where_the_evidence_is():
+    net = Classifier(Quarter(), 2, [0.0], [1.0]).eval()
+    with torch.no_grad():
+        net.head.weight.copy_(torch.eye(2))
+        net.head.bias.zero_()
+    image = torch.zeros(1, 1, 8, 8)
+    image[:, :, :4, :4] = 1
+    layer = last_map(net, image)
+    assert layer is net.backbone.conv
+    seen = gradcam(net, image.repeat(2, 1, 1, 1), torch.tensor([0, 1]), layer)
+    assert torch.equal(seen[0], image[0, 0])  # class 0 is what is bright
+    assert torch.equal(seen[1], torch.zeros(8, 8))  # nothing is evidence for class 1
+
+
+def test_maps_that_are_too_small_are_refused():
+    net = Classifier(Quarter(), 2, [0.0], [1.0])
+    with pytest.raises(UsageError, match="no convolution with 4×4"):
+        last_map(net, torch.zeros(1, 1, 3, 3))
