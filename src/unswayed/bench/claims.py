@@ -1,0 +1,186 @@
+"""What the paper claims, each claim tested on our tables.
+
+`python -m unswayed.bench.claims results docs/reproduction.md` writes the page from the JSON files
+of `unswayed bench`. A claim holds where the 95 % interval of the difference lies above zero, does not
+where it lies below, and is open otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from scipy import stats
+
+from unswayed.bench.results import Results, markdown
+from unswayed.training.files import write_text
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the paper says, and what must be above what for it to hold."""
+
+    says: str
+    source: str
+    table: str
+    better: str
+    worse: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    more_than: tuple[str, str] | None = None  # another difference that this one must exceed
+    number: str = "last"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference in points over seeds that both sides have."""
+
+    rival: str
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def verdict(self) -> str:
+        """What follows for the claim."""
+        if self.low > 0:
+            return "holds"
+        return "does not hold" if self.high < 0 else "open"
+
+    def __str__(self) -> str:
+        """Return `+3.1 [1.0, 5.2] over ce, n = 5`."""
+        interval = f" [{self.low:+.1f}, {self.high:+.1f}]" if self.n > 1 else ""
+        return f"{self.mean:+.1f}{interval} over {self.rival}, n = {self.n}"
+
+
+def claims() -> list[Claim]:
+    """Return all claims."""
+    text = (resources.files("unswayed.bench") / "claims.toml").read_text(encoding="utf-8")
+    return [_claim(entry) for entry in tomllib.loads(text)["claims"]]
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Claim(**fields)
+
+
+def findings(claim: Claim, results: Results) -> list[Finding]:
+    """Return a finding against each rival; none where nothing was measured."""
+    found = []
+    for rival in claim.worse:
+        own, other = (_by_seed(side, claim, results) for side in (claim.better, rival))
+        seeds = sorted(own.keys() & other.keys())
+        differences = [own[seed] - other[seed] for seed in seeds]
+        if claim.more_than:
+            first, second = (_by_seed(side, claim, results) for side in claim.more_than)
+            seeds = [seed for seed in seeds if seed in first and seed in second]
+            differences = [own[seed] - other[seed] - (first[seed] - second[seed]) for seed in seeds]
+        if differences:
+            found.append(_finding(rival, [100 * each for each in differences]))
+    return found
+
+
+def _by_seed(side: str, claim: Claim, results: Results) -> dict[int, float]:
+    """Return a side's number for every seed that has it in all columns, the mean over them."""
+    method, _, column = (part.strip() for part in side.partition("@"))
+    wanted = claim.columns if column == "*" else (column,)
+    runs: dict[int, dict[str, float]] = {}
+    for run in results["runs"]:
+        if run["method"] == method and run["column"] in wanted and run[claim.number] is not None:
+            runs.setdefault(run["seed"], {})[run["column"]] = run[claim.number]
+    return {seed: fmean(each.values()) for seed, each in runs.items() if len(each) == len(wanted)}
+
+
+def _finding(rival: str, differences: Sequence[float]) -> Finding:
+    """Return mean and t interval; of one seed nothing is known but the difference."""
+    n, mean = len(differences), fmean(differences)
+    if n < 2:
+        return Finding(rival, mean, -math.inf, math.inf, n)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * stdev(differences) / math.sqrt(n)
+    return Finding(rival, mean, mean - half, mean + half, n)
+
+
+def verdict(found: Sequence[Finding]) -> str:
+    """Return what all rivals together say; it takes one to refute."""
+    words = [each.verdict for each in found]
+    if not words:
+        return "not measured"
+    if "does not hold" in words:
+        return "does not hold" if len(set(words)) == 1 else "holds only against some"
+    return "holds" if set(words) == {"holds"} else "open"
+
+
+PAGE = """\
+<!-- Made by `make claims`; edit src/unswayed/bench/claims.toml or claims.py instead. -->
+# The paper's claims, tested at the size of two cores
+
+{intro}
+
+{table}
+"""
+
+INTRO = """\
+Absolute numbers of 550 epochs on a GPU are out of reach for two cores; the claims are not. Each
+row is a statement of the paper, our test of it, and what came out: the mean difference in points of
+the last epoch's test accuracy (or of memorised wrong labels, where it says so), its 95 % t-interval
+over seeds, paired, and n. A claim *holds* if the interval lies above zero against every rival,
+*does not hold* if below, *holds only against some* if it is refuted by some rivals, and is *open*
+otherwise; the rival named is the one that comes nearest. Many tests are made here: one in twenty
+intervals misses. What is trained is in the tables that are linked; how, in their grids."""
+
+
+def page(tables: Mapping[str, Results]) -> str:
+    """Return the page from results by the names of their tables."""
+    rows = [["the paper says", "our test", "result", "verdict"]]
+    rows += [_row(claim, tables) for claim in claims()]
+    return PAGE.format(intro=INTRO, table=markdown(rows, words=4))
+
+
+def _row(claim: Claim, tables: Mapping[str, Results]) -> list[str]:
+    found = findings(claim, tables[claim.table]) if claim.table in tables else []
+    nearest = min(found, key=lambda each: each.mean, default=None)
+    link = f"[{claim.table}](../results/{claim.table}.md)" if claim.table in tables else claim.table
+    return [
+        f"{claim.says} ({claim.source})",
+        f"{link}: {_test(claim)}",
+        "–" if nearest is None else str(nearest),
+        f"**{verdict(found)}**",
+    ]
+
+
+def _test(claim: Claim) -> str:
+    """Return what is compared, in words."""
+    rivals = claim.worse[0] if len(claim.worse) == 1 else f"each of {len(claim.worse)} rivals"
+    words = f"{claim.better} above {rivals}"
+    if claim.more_than:
+        words += f", by more than {claim.more_than[0]} above {claim.more_than[1]}"
+    if claim.columns:
+        words += f"; * is the mean over {', '.join(claim.columns)}"
+    return words + ("" if claim.number == "last" else f"; {claim.number}")
+
+
+def _tables(folder: Path) -> Iterator[tuple[str, Any]]:
+    for name in dict.fromkeys(claim.table for claim in claims()):
+        file = folder / f"{name}.json"
+        if file.is_file():
+            yield name, json.loads(file.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Write the page."""
+    folder, target = map(Path, sys.argv[1:])
+    write_text(target, page(dict(_tables(folder))))
+
+
+if __name__ == "__main__":
+    main()
