@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar clean
+        speed cifar paper-cpu paper-smoke claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,20 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.5 PFLOP a run; resumable, hours
 	$(BIN)/python benchmarks/cifar.py final --save results
 
+PAPER = table1 table4 table5 table6 table7 lambda tau
+FIGURES = representations gradcam memorisation sweeps gradient-share pair-precision information
+
+paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size of two cores; resumable, within three hours
+	for grid in $(PAPER); do $(BIN)/unswayed bench paper/$$grid --scale cpu --save results || exit 1; done
+	for name in $(FIGURES); do $(BIN)/unswayed figure $$name --save results/figures || exit 1; done
+	$(MAKE) claims
+
+claims: $(VENV)/installed ## write docs/reproduction.md from results/
+	$(BIN)/python -m unswayed.bench.claims results docs/reproduction.md
+
+paper-smoke: $(VENV)/dev ## a short cell of every table and figure, minutes; with $UNSWAYED_DATA also real steps of every full-size recipe
+	$(BIN)/python -m pytest -m slow tests/end_to_end/test_paper.py
+
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo
 
@@ -56,6 +70,10 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+$(VENV)/figures: $(VENV)/installed
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[figures]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from unswayed import Dataset, NonFiniteLossError, Recipe, Splits, UsageError
-from unswayed.build import assemble
+from unswayed.build import assemble, has_bf16
 from unswayed.training.evaluate import probabilities
 from unswayed.types import Epoch, Step
 
@@ -337,3 +337,15 @@ def test_a_shrunk_image_is_the_mean_of_its_pixels(tiny):
     batch = trainer._shrunk(trainer._batch(trainer.rows[:4], trainer.rows[:0]))
     whole = trainer.train.images[torch.from_numpy(trainer.rows[:4])].float() / 255
     assert batch.views.weak.mean() == pytest.approx(whole.mean().item(), abs=0.01)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_an_epoch_is_measured_in_the_precision_it_was_trained_in(tiny, precision):
+    if precision == "bf16" and not has_bf16(torch.device("cpu")):
+        pytest.skip("this processor has no bf16")
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, f"train.precision={precision}"))
+    seen = set()
+    first = next(m for m in trainer.classifier.modules() if isinstance(m, torch.nn.Conv2d))
+    first.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
+    trainer._evaluate()
+    assert seen == {torch.bfloat16 if precision == "bf16" else torch.float32}

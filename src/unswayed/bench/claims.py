@@ -1,8 +1,8 @@
 """What the paper claims, each claim tested on our tables.
 
 `python -m unswayed.bench.claims results docs/reproduction.md` writes the page from the JSON files
-of `unswayed bench`. A claim holds where the 95 % interval of the difference lies above zero, does not
-where it lies below, and is open otherwise.
+of `unswayed bench`. A claim holds where the 95 % interval of the difference lies above zero, does
+not where it lies below, and is open otherwise.
 """
 
 from __future__ import annotations
