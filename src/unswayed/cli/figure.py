@@ -1,4 +1,4 @@
-"""Measure and draw a figure.
+"""Measure and draw a figure of the paper, or one that it lacks.
 
 NAME is one of
 
