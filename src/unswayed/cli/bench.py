@@ -112,17 +112,22 @@ def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> 
             str(len(group)),
             Text(cell.method),
             cell.recipe.settings.budget or str(cell.recipe.settings.epochs),
-            f"{cost.flops / 1e15:.3g}",
-            f"{cost.seconds / 3600:.3g}",
+            _short(cost.flops / 1e15),
+            _short(cost.seconds / 3600),
             str(len(left)),
         )
     console().print(shown)
     console().print(
-        f"left: {flops / 1e15:.3g} PFLOP, {seconds / 3600:.3g} hours of one core, "
-        f"{seconds / 3600 / workers:.3g} hours with {workers} at a time. Counted and timed on this "
-        "machine in a few small steps with random images; evaluation is not in it.",
+        f"left: {_short(flops / 1e15)} PFLOP, {_short(seconds / 3600)} hours of one core, "
+        f"{_short(seconds / 3600 / workers)} hours with {workers} at a time. Counted and timed on "
+        "this machine in a few small steps with random images; evaluation is not in it.",
         highlight=False,
     )
+
+
+def _short(number: float) -> str:
+    """Return a number with about three digits: 0.0123, 4.56, 1,480."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 class Waiting(OnTerminal[Progress]):
