@@ -56,7 +56,7 @@ claims: $(VENV)/installed ## write docs/reproduction.md from results/
 	$(BIN)/python -m unswayed.bench.claims results docs/reproduction.md
 
 paper-smoke: $(VENV)/dev ## a short cell of every table and figure, minutes; with $UNSWAYED_DATA also real steps of every full-size recipe
-	$(BIN)/python -m pytest -m slow tests/end_to_end/test_paper.py
+	$(BIN)/python -m pytest -m "slow or not slow" tests/end_to_end/test_paper.py tests/figures/test_figures.py
 
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo

@@ -312,3 +312,10 @@ def test_options_of_another_loss_or_learner_do_not_stay():
     bootstrap = Recipe.load("digits", "method=bootstrap-soft").sections
     elr = Recipe.from_dict(bootstrap, "method=elr").sections
     assert elr["loss"]["beta"] == 0.7
+
+
+def test_a_method_with_a_contrast_can_follow_a_recipe_without_one():
+    plain = Recipe.load("digits-ce")
+    again = Recipe.from_dict(plain.sections, "method=ctrr")
+    assert again.sections["framework"]["name"] == "simsiam"
+    assert again.sections["regularizer"]["name"] == "ctrr"

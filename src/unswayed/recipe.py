@@ -345,7 +345,7 @@ def _resolve(raw: Options) -> dict[str, Options]:
         )
     without = "framework" not in learner.facts
     if without or "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
-        resolved["framework"] = resolved["regularizer"] = {"name": "none"}
+        resolved["framework"], resolved["regularizer"] = {"name": "none"}, {"name": "none"}
     resolved["train"] = TRAIN.resolve(_table(raw, "train"))
     TRAIN.build(resolved["train"])  # options that contradict each other are noticed now
     return resolved

@@ -48,6 +48,15 @@ def test_a_gap_that_grows():
     assert found.mean == pytest.approx(19.5)
 
 
+def test_not_worse_is_a_claim_too():
+    measured = results(**{"a@x": [0.9, 0.8, 0.7], "b@x": [0.902, 0.803, 0.701]})
+    (found,) = findings(claim("a @ x", "b @ x", least=-1.0), measured)
+    assert found.mean == pytest.approx(-0.2)
+    assert found.verdict == "holds"
+    (found,) = findings(claim("a @ x", "b @ x", least=1.0), measured)
+    assert found.verdict == "does not hold"
+
+
 def finding(low, high):
     return Finding("b", (low + high) / 2, low, high, 3)
 
@@ -60,6 +69,7 @@ def finding(low, high):
         ([(1, 2), (-1, 2)], "open"),
         ([(-2, -1)], "does not hold"),
         ([(1, 2), (-2, -1)], "holds only against some"),
+        ([(-2, -1), (-1, 2)], "does not hold"),
     ],
 )
 def test_a_verdict_needs_all_rivals(intervals, words):

@@ -4,12 +4,12 @@ import pytest
 from grids import write_grid
 
 from unswayed import train
-from unswayed.bench.cost import BATCH, BATCHES, Estimate, estimate, estimates
+from unswayed.bench.cost import Estimate, estimate, estimates
 from unswayed.bench.grid import Grid, Shape
 from unswayed.cli import main
 from unswayed.recipe import Recipe
 
-SHAPE = Shape(samples=BATCH * BATCHES * 10, side=8, classes=10)
+SHAPE = Shape(samples=5000, side=8, classes=10)
 COLOUR = ["data.name=memory", "model.width=4", "train.threads=1", "noise.name=none"]
 
 
@@ -30,7 +30,10 @@ def test_an_estimate_is_what_a_training_counts_in_the_end(tmp_path):
     grid = Grid.load(write_grid(tmp_path, seeds=1, methods='["ce", "ctrr", "coteaching"]'))
     for cell, cost in estimates(grid.only(["clean"]), {}):  # looks at the data itself: 300 images
         made = train(cell.recipe, run=tmp_path / cell.row.key)
-        assert cost.flops == pytest.approx(made.summary["flops"], rel=0.25), cell.row.key
+        # The last, smaller batch of 270 trained images is dropped in the training alone.
+        assert cost.flops == pytest.approx(made.summary["flops"] * 270 / 256, rel=0.06), (
+            cell.row.key
+        )
 
 
 def test_cells_that_differ_in_noise_and_seed_only_are_timed_once(tmp_path):

@@ -57,6 +57,14 @@ def check_results():
     assert last["rate_used"] > 0
 
 
+def test_results_are_not_replaced_by_fewer(grid, capsys):
+    Path("results").mkdir()
+    Path("results/tiny.json").write_text('{"runs": [1, 2, 3]}', encoding="utf-8")
+    assert main([*WORDS, "--table-only", "--save", "results"]) == 2
+    assert "has 3 runs, and these are 0" in capsys.readouterr().err
+    assert Path("results/tiny.json").read_text(encoding="utf-8") == '{"runs": [1, 2, 3]}'
+
+
 def check_that_nothing_is_trained_again(capsys):
     before = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
     assert main([*WORDS, "--only", "ce", "coteaching"]) == 0
@@ -72,6 +80,7 @@ def check_that_nothing_is_trained_again(capsys):
     [
         (["--only", "gcee"], "has no method or column 'gcee'"),
         (["--workers", "0"], "--workers must be at least 1"),
+        (["--formats", "csv"], "add --save DIR"),
     ],
 )
 def test_a_mistake_exits_with_2_in_one_line_and_writes_nothing(grid, more, message, capsys):

@@ -62,6 +62,16 @@ def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch):
     assert module.draw(measured) is not None
 
 
+def test_labels_that_are_all_right_make_no_figure_of_wrong_ones(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("information", "representations", "gradcam", "gradient-share"):
+        assert main(["figure", name, "paper-simsiam", "data.name=digits"]) == 2
+        assert "add for example noise.name=symmetric" in capsys.readouterr().err
+    assert main(["figure", "memorisation", "digits-ce"]) == 2
+    assert main(["figure", "memorisation", "--seeds", "0"]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unknown_figure_is_named(capsys):
     with pytest.raises(UsageError, match="did you mean 'gradcam'"):
         figure("gradcams")

@@ -8,7 +8,8 @@ import torch.nn.functional as F
 
 from unswayed import Recipe, UsageError
 from unswayed.build import assemble
-from unswayed.figures.pairs import course, shares
+from unswayed.figures import Lab
+from unswayed.figures.pairs import course, measure, shares
 
 
 @pytest.fixture
@@ -64,6 +65,20 @@ def test_no_pair_has_no_share(tiny):
     learner = assemble(Recipe.from_dict(tiny.sections, "regularizer.tau=1.0"))[0]
     found = shares(learner.learner, [learner.batch(learner.rows[:8])], [torch.zeros(8)])
     assert found == (None, None, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["noise.name=none"], "noise.name=symmetric"),
+        (["method=ce"], "method=ctrr"),
+        (["regularizer.clamp=coordinate"], "regularizer.clamp=similarity"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_training(tiny, tmp_path, words, message):
+    with pytest.raises(UsageError, match=message):
+        measure(Recipe.from_dict(tiny.sections, *words), Lab(tmp_path / "figure-x"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_course_is_measured_once_and_belongs_to_its_recipe(tiny, tmp_path):

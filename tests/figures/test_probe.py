@@ -54,6 +54,18 @@ def test_information_is_nothing_where_features_are_noise():
     assert found < math.log2(4)
 
 
+def test_what_is_known_already_is_no_information(blobs):
+    """Features that tell the class alone know nothing of a wrong label, given the class."""
+    true = np.arange(900) % 3
+    given = (true + 1 + np.random.default_rng(0).integers(0, 2, 900)) % 3
+    x = torch.nn.functional.one_hot(torch.from_numpy(true)).float()
+    assert information_bits(x, given, seed=0) > 0.4  # it is not the class that was memorised
+    assert abs(information_bits(x, given, known=true, seed=0)) < 0.02
+    memory = torch.nn.functional.one_hot(torch.from_numpy(given)).float()
+    memory, _ = standardised(memory, memory)
+    assert information_bits(memory, given, known=true, seed=0) > 0.8  # of the one bit there is
+
+
 def test_information_does_not_mind_labels_that_never_occur(blobs):
     x, y = blobs
     assert information_bits(x, y, seed=0) == pytest.approx(information_bits(x, 7 * y, seed=0))

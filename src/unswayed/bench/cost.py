@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,8 +15,9 @@ from unswayed.recipe import Recipe
 from unswayed.training.budget import Budget
 from unswayed.training.trainer import Cost
 
-BATCH, BATCHES = 16, 4
-"""Images of a step, and steps: few, since a step of a large network takes seconds on a CPU."""
+LEAST, PIXELS, BATCHES = 16, 2**15, 4
+"""Images of a step at the least, pixels that more of them may have, and steps: few, since a step of
+a large network takes seconds on a CPU."""
 
 
 class Estimate(NamedTuple):
@@ -47,15 +49,17 @@ def estimates(
 def estimate(recipe: Recipe, shape: Shape) -> Estimate:
     """Return what a training on data of this shape takes, by a short one on random images."""
     budget = recipe.settings.budget
-    few = Recipe.from_dict(recipe.sections, f"train.batch_size={BATCH}", "train.budget=")
+    size = min(recipe.settings.batch_size, max(LEAST, PIXELS // shape.side**2))
+    few = Recipe.from_dict(recipe.sections, f"train.batch_size={size}", "train.budget=")
+    share = 1 - few.settings.holdout
     with threads(few.settings.threads):
-        splits = _random_images(shape)
+        splits = _random_images(shape, math.ceil(size * BATCHES / share))
         trainer = make_trainer(settled(few, resolve(few, splits)), splits)
         # Of the last epoch, when all is in it that comes in the course of a training.
         cost = trainer.epoch_cost(few.settings.epochs - 1, timed=True)
     if budget:
         return _spent(Budget.parse(budget), cost)
-    times = few.settings.epochs * shape.samples / (BATCH * BATCHES)
+    times = few.settings.epochs * shape.samples * share / (size * trainer.steps)
     return Estimate(cost.flops * times, cost.seconds * times)
 
 
@@ -71,18 +75,21 @@ def _plain(recipe: Recipe) -> Recipe:
     """Return the recipe without what has no influence on its cost."""
     seedless = {**recipe.sections["train"], "seed": 0}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
-    return plain.with_options("data", name="memory")
+    model = dict(recipe.sections["model"])
+    if "weights" in model:
+        model["weights"] = None  # which may have to be fetched
+    return plain.with_options("data", name="memory").with_options("model", **model)
 
 
 def _look(recipe: Recipe) -> Shape:
     splits, _ = prepare(recipe)
     train = splits.train
-    return Shape(len(train), max(train.image_size), train.num_classes)
+    return Shape(len(train), max(train.image_size), train.num_classes, train.channels)
 
 
-def _random_images(shape: Shape, count: int = BATCH * BATCHES) -> Splits:
+def _random_images(shape: Shape, count: int) -> Splits:
     rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (count, 3, shape.side, shape.side), dtype=np.uint8)
+    images = rng.integers(0, 256, (count, shape.channels, shape.side, shape.side), dtype=np.uint8)
     labels = np.arange(count) % shape.classes
     names = [str(each) for each in range(shape.classes)]
     return Splits(Dataset.from_arrays(images, labels, classes=names), None)

@@ -82,6 +82,7 @@ class Cell:
     seed: int
     recipe: Recipe
     method: str = ""  # with the preset of this column, `ctrr/cifar10-sym20`
+    by_column: frozenset[str] = frozenset()  # options that the column sets
 
     @property
     def folder(self) -> str:
@@ -104,7 +105,9 @@ class Cell:
             found += [
                 f"{place}.{key}={json.dumps(value)}"
                 for key, value in options.items()
-                if value != plain[key] and not _same(value, own.get(f"{place}.{key}"))
+                if value != plain[key]
+                and not _same(value, own.get(f"{place}.{key}"))
+                and f"{place}.{key}" not in self.by_column
             ]
         return found
 
@@ -165,7 +168,8 @@ class Grid:
                 for seed in range(first, first + seeds):
                     said = [word.replace("{seed}", str(seed)) for word in every]
                     recipe = _recipe(name, below, row, method, column, said)
-                    cells.append(Cell(row, column, seed, _with_seed(recipe, seed), method))
+                    own = frozenset(word.partition("=")[0] for word in words)
+                    cells.append(Cell(row, column, seed, _with_seed(recipe, seed), method, own))
         about, extends = str(raw.get("description", "")), str(raw.get("extends", ""))
         others = published(raw["published"]) if "published" in raw else None
         shapes = _shapes(name, raw.get("shape", {}), columns)
@@ -193,6 +197,7 @@ class Shape:
     samples: int
     side: int  # pixels
     classes: int
+    channels: int = 3
 
     @classmethod
     def of(cls, grid: str, table: Any) -> Shape:

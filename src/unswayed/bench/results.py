@@ -17,7 +17,7 @@ from unswayed.training.run import Run
 
 FAILURES = "failures.json"
 REFERENCE = "ce"
-"""The method whose time is 1."""
+"""The method, not the row, whose time is 1."""
 
 Results = Mapping[str, Any]
 
@@ -194,8 +194,9 @@ def relative_seconds(results: Results, method: str) -> float | None:
     Other work on the machine only adds to a time, so the quickest seed of a column counts.
     """
     ratios = []
+    plain = next((m["key"] for m in results["methods"] if m["method"] == REFERENCE), REFERENCE)
     for column in results["columns"]:
-        pair = [_pace(results, name, column["name"]) for name in (method, REFERENCE)]
+        pair = [_pace(results, name, column["name"]) for name in (method, plain)]
         if pair[0] and pair[1]:
             ratios.append(pair[0] / pair[1])
     return min(ratios, default=None)
@@ -261,8 +262,8 @@ Made by `{command}` from `{grid}.json`; not edited by hand. {cells}
 
 {spread}. **Bold** is the best of a column, *italic* what is within one
 standard deviation of the best; neither is a test, and differences of that size may be chance. All
-methods train for {epochs} epochs and share everything but what makes the method. Their options are
-the defaults that `unswayed list` shows{exceptions}
+methods train for {epochs} epochs and share everything but what makes the method, and what its
+preset says. Their options are the defaults that `unswayed list` shows{exceptions}
 
 ## Test accuracy of the last epoch, %
 
@@ -312,7 +313,7 @@ RATES = """
 ## Noise rate that methods worked with, %
 
 In the last epoch, by those that want to know the share of wrong labels. Unless an option gives it,
-they estimate it from the noisy hold-out.
+they estimate it from the noisy hold-out or, where nothing is held out, from the losses.
 
 {table}
 """

@@ -79,16 +79,18 @@ def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
     return found
 
 
-def borrow(cells: Sequence[Cell], folder: Path) -> list[Cell]:
+def borrow(cells: Sequence[Cell], folder: Path, *, keep: bool = False) -> list[Cell]:
     """Copy what grids beside this one have trained already: the same recipe is the same training.
 
     Args:
         cells: those that are not finished yet.
         folder: of the grid; those of others lie beside it.
+        keep: copy checkpoints and per-sample records too, where they are.
     """
     known: dict[str, Path] = {}
     for file in sorted(folder.parent.glob("*/*/*/*/recipe.toml")):
-        if folder not in file.parents and Run(file.parent).finished:
+        half = file.parent.name.startswith(".")  # a copy that was interrupted
+        if folder not in file.parents and not half and Run(file.parent).finished:
             known.setdefault(file.read_text(encoding="utf-8"), file.parent)
     found = []
     for cell in cells:
@@ -97,7 +99,8 @@ def borrow(cells: Sequence[Cell], folder: Path) -> list[Cell]:
             place.parent.mkdir(parents=True, exist_ok=True)
             copy = place.with_name(f".{place.name}")
             shutil.rmtree(copy, ignore_errors=True)
-            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*NEEDLESS))
+            left_out = () if keep else NEEDLESS
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*left_out))
             copy.rename(place)
             found.append(cell)
     return found

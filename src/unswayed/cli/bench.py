@@ -7,6 +7,7 @@ side, one thread each, or one per GPU. Called again, it goes on where it stopped
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if workers < 1:
         raise UsageError("--workers must be at least 1")
     folder = Path(args.runs or Path("runs") / grid.name)
+    if args.formats and not args.save:
+        raise UsageError("--formats says how to save; add --save DIR")
     if args.dry_run:
         _estimate(grid, grid.only(args.only), folder, workers)
         return 0
@@ -80,11 +83,24 @@ def run(args: argparse.Namespace) -> int:
     _show(found)
     if args.save:
         formats = {name: FORMATS[name] for name in args.formats}
+        _check_room(found, Path(args.save) / f"{grid.name}.json")
         for path in results.save(found, Path(args.save), formats):
             print(path)
     for cell, why in failed.items():
         print(f"failed: {cell}: {why}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _check_room(found: results.Results, file: Path) -> None:
+    """Refuse to replace results by such of fewer runs."""
+    if not file.is_file():
+        return
+    before = len(json.loads(file.read_text(encoding="utf-8"))["runs"])
+    if before > len(found["runs"]):
+        raise UsageError(
+            f"{file} has {before} runs, and these are {len(found['runs'])}: it is left as it is. "
+            "Choose another --save, more --seeds, or remove it"
+        )
 
 
 def _command(args: argparse.Namespace) -> str:
@@ -160,7 +176,13 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
     failed: dict[str, str] = {}
     done = {cell.folder for cell in finished(cells, folder)}
     missing = [cell for cell in cells if cell.folder not in done]
-    done |= {cell.folder for cell in borrow(missing, folder)}
+    if borrowed := borrow(missing, folder, keep=keep):
+        print(
+            f"{len(borrowed)} cells are copied from other grids in {folder.parent}, which have "
+            "trained the same recipes",
+            file=sys.stderr,
+        )
+        done |= {cell.folder for cell in borrowed}
     missing = [cell for cell in missing if cell.folder not in done]
     if not missing:
         print(f"all {len(cells)} cells are finished; nothing was trained", file=sys.stderr)

@@ -5,7 +5,8 @@ NAME is one of
 {names}
 
 What it needs is trained first, as runs below --runs, and not trained again. RECIPE is what is
-trained on: digits unless you name another, such as paper-simsiam data.name=cifar10.
+trained on: noisy digits unless you name another, such as
+paper-simsiam data.name=cifar10 noise.name=symmetric noise.rate=0.4
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import argparse
 from pathlib import Path
 
 from unswayed import figures
+from unswayed.cli.progress import Watcher
 from unswayed.cli.train import watched
+from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
 from unswayed.training import files
 from unswayed.training.run import Run
@@ -41,21 +44,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, measure, draw, and say where the files are."""
+    if args.seeds < 1:
+        raise UsageError("--seeds must be at least 1")
     module = figures.figure(args.name)
     named = bool(args.words) and "=" not in args.words[0]
     recipe = Recipe.load(*args.words) if named else Recipe.load(RECIPE, *args.words)
-
-    def train(one: Recipe, folder: Path) -> Run:
-        return watched(one, folder, folder.name)
-
     folder = Path(args.runs) / f"figure-{args.name}"
-    measured = module.measure(recipe, folder, args.seeds, train)
+    lab = figures.Lab(folder, args.seeds, _train, Watcher)
+    whole = {"figure": args.name, "recipe": recipe.to_toml(), **module.measure(recipe, lab)}
     place = Path(args.save)
     place.mkdir(parents=True, exist_ok=True)
     data, picture = (place / f"{args.name}.{ending}" for ending in ("json", "png"))
-    whole = {"figure": args.name, "recipe": recipe.to_toml(), **measured}
     files.write_json(data, whole)
     with files.atomic(picture) as temporary:
         module.draw(whole).savefig(temporary, dpi=130, format="png")
     print(data, picture, sep="\n")
     return 0
+
+
+def _train(recipe: Recipe, folder: Path) -> Run:
+    return watched(recipe, folder, folder.name)

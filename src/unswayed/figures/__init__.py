@@ -1,26 +1,70 @@
 """The paper's figures, and two that it lacks: each measures something, and draws what it measured.
 
-A figure is a module with `measure` and `draw`. `measure` trains what it needs as runs below a
-folder, goes on where it was stopped, and returns what goes into a JSON file; `draw` makes a
-Matplotlib figure of that and of nothing else.
+A figure is a module with `measure` and `draw`. `measure` trains what it needs below a folder,
+where nothing is trained twice, and returns what goes into a JSON file; `draw` makes a Matplotlib
+figure of that and of nothing else.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unswayed.build import Watch, train
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
 from unswayed.registry import did_you_mean
 from unswayed.training.run import Run
 
 Measured = dict[str, Any]
-Train = Callable[[Recipe, Path], Run]
-"""Trains a recipe in a folder, or returns the finished run that is there."""
+
+
+def _unwatched(_title: str) -> AbstractContextManager[Watch | None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Where and how a figure trains what it needs."""
+
+    folder: Path
+    seeds: int = 3
+    fit: Callable[[Recipe, Path], Run] = lambda recipe, folder: train(recipe, run=folder)
+    """Trains a recipe in a folder, or returns the finished run that is there."""
+
+    watching: Callable[[str], AbstractContextManager[Watch | None]] = _unwatched
+    """Shows the events of a training that has no run folder."""
+
+    def train(self, recipe: Recipe, *words: str, seed: int, name: str) -> tuple[Recipe, Run]:
+        """Train a recipe with some words changed, and return it with its run."""
+        own = with_words(recipe, *words, seed=seed)
+        return own, self.fit(own, self.folder / f"{name}-seed{seed}")
+
+
+def with_words(recipe: Recipe, *words: str, seed: int) -> Recipe:
+    """Return a recipe with some words changed."""
+    return Recipe.from_dict(recipe.sections, *words, f"train.seed={seed}", name=recipe.name)
+
+
+def need_noise(recipe: Recipe) -> None:
+    """Refuse a recipe whose labels are all right, before anything is trained."""
+    if recipe.sections["noise"]["name"] == "none":
+        raise UsageError(
+            "this figure is about wrong labels whose true ones are known, and this recipe puts in "
+            "none; add for example noise.name=symmetric noise.rate=0.4"
+        )
+
+
+def need_contrast(recipe: Recipe) -> None:
+    """Refuse a recipe without a contrast."""
+    if recipe.sections["regularizer"]["name"] == "none":
+        raise UsageError("this figure needs a recipe with a contrast; add for example method=ctrr")
+
 
 NAMES = {
     "representations": "fig. 1: features in the plane, by true and by given label",

@@ -5,8 +5,6 @@ Grad-CAM is Selvaraju et al., ICCV 2017.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -15,7 +13,7 @@ from torch import Tensor, nn
 
 from unswayed.build import prepare
 from unswayed.errors import UsageError
-from unswayed.figures import Measured, Train, drawing
+from unswayed.figures import Lab, Measured, drawing, need_noise
 from unswayed.figures.probe import network
 from unswayed.learners import Classifier
 from unswayed.recipe import Recipe
@@ -69,21 +67,18 @@ def last_map(net: Classifier, images: Tensor, least: int = 4) -> nn.Module:
     return found[-1]
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return images and maps of test images for both networks; of the first seed only."""
-    del seeds
+    need_noise(recipe)
     maps, images = {}, Tensor()
     for label, words in LABELS.items():
-        own = Recipe.from_dict(
-            recipe.sections, "method=ce", *words, "train.seed=0", name=recipe.name
-        )
-        run = train(own, folder / f"{label}-seed0")
+        own, run = lab.train(recipe, "method=ce", *words, seed=0, name=label)
         test = prepare(own)[0].test
         if test is None:
             raise UsageError("fig. 2 shows test images; these data have none")
         rows = torch.from_numpy(np.linspace(0, len(test) - 1, IMAGES).astype(np.int64))
         images = test.images[rows].float() / 255
-        net = network(run).eval()
+        net = network(run).cpu().eval()  # a few images
         labels = torch.from_numpy(test.given[rows.numpy()])
         seen = gradcam(net, images, labels, last_map(net, images))
         maps[label] = np.round(seen.numpy(), 3).tolist()

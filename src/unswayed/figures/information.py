@@ -1,42 +1,45 @@
 """What frozen features tell of true labels, and of wrong ones: the paper's theory, on networks.
 
-A network that was trained on noisy labels with cross entropy, and one with CTRR. From below: what a
-linear layer can read from the features about the true labels of all samples, and about the given
-labels of wrongly labelled ones, which nothing but memory tells.
+A network that was trained on noisy labels with cross entropy, and one with CTRR. From below: what
+a linear layer can read from the features about the true labels, I(Z; Y), and about the given labels
+of wrongly labelled samples where the true ones are known already, I(Z; Ỹ | Y): that is memory, and
+nothing else. Samples that were held out are left out.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import numpy as np
 from matplotlib.figure import Figure
 
 from unswayed.build import prepare
-from unswayed.figures import Measured, Train, drawing
-from unswayed.figures.probe import information_bits, network, standardised
+from unswayed.figures import Lab, Measured, drawing, need_contrast, need_noise
+from unswayed.figures.probe import information_bits, network, standardised, true_labels
 from unswayed.recipe import Recipe
 from unswayed.training.evaluate import features
 
 METHODS = {"CE": ["method=ce"], "CTRR": []}
-WHAT = {"true": "I(Z; Y), all samples", "wrong": "I(Z; Ỹ), wrong labels"}
+WHAT = {"true": "I(Z; Y)", "wrong": "I(Z; Ỹ | Y), wrong labels"}
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return lower bounds in bits, by method and seed."""
+    need_noise(recipe)
+    need_contrast(recipe)
     bits: dict[str, dict[str, list[float]]] = {}
     for label, words in METHODS.items():
         found: dict[str, list[float]] = {what: [] for what in WHAT}
-        for seed in range(seeds):
-            own = Recipe.from_dict(recipe.sections, *words, f"train.seed={seed}", name=recipe.name)
-            run = train(own, folder / f"{label.lower()}-seed{seed}")
+        for seed in range(lab.seeds):
+            own, run = lab.train(recipe, *words, seed=seed, name=label.lower())
             data = prepare(own)[0].train
-            assert data.true is not None
-            x, _ = standardised(z := features(network(run), data), z)
-            wrong = data.given != data.true
-            found["true"].append(information_bits(x, data.true, seed=seed))
-            found["wrong"].append(information_bits(x[wrong], data.given[wrong], seed=seed))
+            rows = np.setdiff1d(np.arange(len(data)), run.labels().holdout)
+            given, true = data.given[rows], true_labels(data)[rows]
+            x, _ = standardised(z := features(network(run), data, rows), z)
+            wrong = given != true
+            found["true"].append(information_bits(x, true, seed=seed))
+            kept = information_bits(x[wrong], given[wrong], known=true[wrong], seed=seed)
+            found["wrong"].append(kept)
         bits[label] = found
-    return {"seeds": seeds, "bits": bits}
+    return {"seeds": lab.seeds, "bits": bits}
 
 
 def draw(measured: Measured) -> Figure:

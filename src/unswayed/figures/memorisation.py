@@ -8,16 +8,14 @@ features.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from unswayed.build import prepare
 from unswayed.data import Splits
 from unswayed.errors import UsageError
-from unswayed.figures import Measured, Train, drawing
-from unswayed.figures.probe import Seen, network, probe, standardised
+from unswayed.figures import Lab, Measured, drawing, need_contrast, with_words
+from unswayed.figures.probe import Seen, network, probe, standardised, true_labels
 from unswayed.recipe import Recipe
 from unswayed.training.evaluate import features
 from unswayed.training.run import Run
@@ -27,7 +25,7 @@ FEATURES = {
     "CTR (eq. 1)": ["regularizer.name=supervised"],
 }
 NOISES = {
-    "sym 80": ["noise.name=symmetric", "noise.rate=0.8"],
+    "sym 80": ["noise.name=symmetric", "noise.inclusive=true", "noise.rate=0.8"],
     "asym 40": ["noise.name=asymmetric", "noise.rate=0.4"],
 }
 MAPS = {"cifar10": "cifar10"}
@@ -36,22 +34,22 @@ MAPS = {"cifar10": "cifar10"}
 EPOCHS = 40
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return what probes do, by noise, features and seed."""
+    need_contrast(recipe)
     curves: dict[str, dict[str, list[list[Seen]]]] = {noise: {} for noise in NOISES}
     for label, words in FEATURES.items():
-        for seed in range(seeds):
-            clean = _recipe(recipe, *words, "noise.name=none", seed=seed)
-            run = train(clean, folder / f"{label.split()[0].lower()}-seed{seed}")
+        for seed in range(lab.seeds):
+            name = label.split()[0].lower()
+            clean, run = lab.train(recipe, *words, "noise.name=none", seed=seed, name=name)
             x, x_test = _features(run, prepare(clean)[0])
             for noise in NOISES:
-                noisy = prepare(_recipe(recipe, *_noise(recipe, noise), seed=seed))[0]
-                assert noisy.train.true is not None
+                noisy = prepare(with_words(recipe, *_noise(recipe, noise), seed=seed))[0]
                 assert noisy.test is not None
-                labels = noisy.train.given, noisy.train.true
+                labels = noisy.train.given, true_labels(noisy.train)
                 seen = probe((x, *labels), (x_test, noisy.test.given), epochs=EPOCHS, seed=seed)
                 curves[noise].setdefault(label, []).append(seen)
-    return {"seeds": seeds, "epochs": EPOCHS, "curves": curves}
+    return {"seeds": lab.seeds, "epochs": EPOCHS, "curves": curves}
 
 
 def _noise(recipe: Recipe, name: str) -> list[str]:
@@ -59,10 +57,6 @@ def _noise(recipe: Recipe, name: str) -> list[str]:
     if name.startswith("asym"):
         words = [*words, f"noise.map={MAPS.get(recipe.sections['data']['name'], 'next')}"]
     return words
-
-
-def _recipe(recipe: Recipe, *words: str, seed: int) -> Recipe:
-    return Recipe.from_dict(recipe.sections, *words, f"train.seed={seed}", name=recipe.name)
 
 
 def _features(run: Run, splits: Splits) -> tuple[Tensor, Tensor]:

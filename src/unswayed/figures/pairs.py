@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from unswayed.build import assemble, threads
+from unswayed.build import Watch, assemble, threads
 from unswayed.errors import UsageError
-from unswayed.figures import Measured, Train
+from unswayed.figures import Lab, Measured, need_contrast, need_noise, with_words
 from unswayed.learners.regularized import Regularized, running_statistics
+from unswayed.randomness import permutation
 from unswayed.recipe import Recipe
+from unswayed.regularizers.pairs import EPS, similarity
 from unswayed.training import files
-from unswayed.types import Batch
+from unswayed.types import Batch, Step
 
 FORMS = {"eq. 4": "inner_product", "eq. 6": "ctrr"}
 BATCHES = 4
@@ -68,8 +69,9 @@ def _sums(learner: Regularized, batch: Batch, true: Tensor) -> dict[str, float]:
         logits, directions = learner.passes(batch)
     p = torch.stack([each.softmax(dim=1) for each in logits]).mean(dim=0)
     weights = learner.regularizer.pair_weights(p, batch.labels, batch.progress)
-    others = ~torch.eye(len(p), dtype=torch.bool)
+    others = ~torch.eye(len(p), dtype=torch.bool, device=p.device)
     selected = (weights > 0) & others
+    true = true.to(p.device)
     wrong = true[:, None] != true[None, :]
     sums = {
         "pairs": float(others.sum()),
@@ -78,9 +80,9 @@ def _sums(learner: Regularized, batch: Batch, true: Tensor) -> dict[str, float]:
         **dict.fromkeys(("inner", "wrong_inner", "log", "wrong_log"), 0.0),
     }
     for query, key in directions:
-        s = F.normalize(query, dim=1) @ F.normalize(key, dim=1).T
+        s = similarity(query, key, "similarity")
         pull = weights * (1 - s.square()).clamp_min(0).sqrt() / query.norm(dim=1, keepdim=True)
-        free = selected & (s < 1 - 1e-4)  # beyond, the clamp stops the gradient of eq. 6
+        free = selected & (s < 1 - EPS)  # beyond, the clamp stops the gradient of eq. 6
         for name, pulls in (("inner", pull * selected), ("log", pull / (1 - s) * free)):
             pulls = torch.where(pulls.isfinite(), pulls, 0)
             sums[name] += float(pulls.sum())
@@ -88,22 +90,31 @@ def _sums(learner: Regularized, batch: Batch, true: Tensor) -> dict[str, float]:
     return sums
 
 
-def course(recipe: Recipe, path: Path) -> list[dict[str, float | None]]:
-    """Train, look after every epoch, and keep what was seen in a file: it is not trained again."""
+def course(recipe: Recipe, path: Path, watch: Watch | None = None) -> list[dict[str, Any]]:
+    """Train, look after every epoch, and keep what was seen in a file: it is not trained again.
+
+    Weights are not kept: a training that is stopped begins anew.
+    """
     if path.is_file():
         known: Measured = json.loads(path.read_text(encoding="utf-8"))
         if known["recipe"] == recipe.to_toml():
-            found: list[dict[str, float | None]] = known["epochs"]
+            found: list[dict[str, Any]] = known["epochs"]
             return found
         raise UsageError(f"{path} was measured with another recipe; remove it, or choose --runs")
     with threads(recipe.settings.threads):
         trainer, _ = assemble(recipe)
         if trainer.train.true is None or not isinstance(trainer.learner, Regularized):
             raise UsageError("this figure needs true labels and a method with a regularizer")
-        rows = np.array_split(trainer.rows[: BATCHES * trainer.settings.batch_size], BATCHES)
+        mixed = permutation(recipe.settings.seed, "pairs", trainer.train.keys[trainer.rows])
+        mixed = trainer.rows[mixed[: BATCHES * trainer.settings.batch_size]]
+        rows = np.array_split(mixed, BATCHES)
         true = [torch.from_numpy(trainer.train.true[each]) for each in rows]
         epochs = []
-        for event in trainer.epochs():
+        for event in trainer.events():
+            if watch is not None:
+                watch(event)
+            if isinstance(event, Step):
+                continue
             trainer.learner.train()
             seen = shares(trainer.learner, [trainer.batch(each) for each in rows], true)
             test = event.metrics.get("test_accuracy")
@@ -113,18 +124,21 @@ def course(recipe: Recipe, path: Path) -> list[dict[str, float | None]]:
     return epochs
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return the course of training with eq. 4 and with eq. 6, for each seed."""
-    del train  # we look at a network that is being trained, which no run folder holds
-    curves: dict[str, list[list[dict[str, float | None]]]] = {}
+    need_noise(recipe)
+    need_contrast(recipe)
+    if recipe.sections["regularizer"].get("clamp") == "coordinate":
+        raise UsageError("pulls are computed for regularizer.clamp=similarity; add it to the words")
+    folder = lab.folder.with_name("figure-pairs")  # two figures show the same trainings
+    curves: dict[str, list[list[dict[str, Any]]]] = {label: [] for label in FORMS}
     for label, name in FORMS.items():
-        curves[label] = []
-        for seed in range(seeds):
-            one = Recipe.from_dict(
-                recipe.sections, f"regularizer.name={name}", f"train.seed={seed}", name=recipe.name
-            )
-            curves[label].append(course(one, folder / f"{name}-seed{seed}.json"))
-    return {"seeds": seeds, "curves": curves}
+        for seed in range(lab.seeds):
+            own = with_words(recipe, f"regularizer.name={name}", seed=seed)
+            with lab.watching(f"{label}, seed {seed}") as watch:
+                found = course(own, folder / f"{name}-seed{seed}.json", watch)
+            curves[label].append(found)
+    return {"seeds": lab.seeds, "curves": curves}
 
 
 def curve(measured: Measured, label: str, number: str) -> list[list[float | None]]:

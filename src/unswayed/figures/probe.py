@@ -11,6 +11,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from unswayed.build import pick_device
+from unswayed.data import Dataset
+from unswayed.errors import UsageError
 from unswayed.learners import Classifier
 from unswayed.training.evaluate import memorisation
 from unswayed.training.run import Run
@@ -31,8 +34,15 @@ def network(run: Run) -> Classifier:
     """Return the one network of a run."""
     net = run.classifier()
     if not isinstance(net, Classifier):
-        raise TypeError(f"{run.path} has several networks; a figure of features needs one")
-    return net
+        raise UsageError(f"{run.path} has several networks; a figure of features needs one")
+    return net.to(pick_device("auto"))
+
+
+def true_labels(data: Dataset) -> Labels:
+    """Return the true labels, which a figure of wrong ones needs."""
+    if data.true is None:
+        raise UsageError("these data do not say which labels are wrong; take data with true labels")
+    return data.true
 
 
 def standardised(train: Tensor, test: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,39 +100,53 @@ def _linear(features: int, classes: int, generator: torch.Generator) -> nn.Linea
     return layer
 
 
-def information_bits(x: Tensor, labels: Labels, *, seed: int, steps: int = 300) -> float:
-    """Return a lower bound on I(Z; Y) in bits: H(Y) minus a probe's held-out cross entropy.
+def information_bits(
+    x: Tensor, labels: Labels, *, known: Labels | None = None, seed: int, steps: int = 300
+) -> float:
+    """Return a lower bound on I(Z; Y), or I(Z; Y | C), in bits.
 
-    The probe is a linear layer with weight decay, fitted on half of the rows by L-BFGS; H(Y) is
-    that of the other half. Where the probe guesses worse than the frequencies it is negative, and
-    says nothing.
+    It is H(Y), or H(Y | C), minus the cross entropy of a probe that sees Z, and C, on held-out
+    rows. The probe is a linear layer with weight decay, fitted on half of the rows by L-BFGS; the
+    entropy is that of the other half. Where the probe guesses worse than the frequencies the
+    result is negative, and says nothing.
 
     Args:
         x: (n, F) features.
         labels: (n,).
+        known: (n,) C; nothing without it.
         seed: of the halves.
         steps: of the optimizer.
     """
     kinds, y = np.unique(labels, return_inverse=True)
+    classes, c = np.unique(np.zeros_like(y) if known is None else known, return_inverse=True)
     rng = np.random.default_rng(seed)
     order = torch.from_numpy(rng.permutation(len(y)))
     fit, held = order[: len(y) // 2], order[len(y) // 2 :]
     target = torch.from_numpy(y)
+    x = torch.cat([x.double(), F.one_hot(torch.from_numpy(c)).double()], dim=1)
     layer = nn.Linear(x.shape[1], len(kinds)).double()
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
-    x = x.double()
     optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=steps, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimizer.zero_grad()
-        value = F.cross_entropy(layer(x[fit]), target[fit]) + 1e-2 * layer.weight.square().sum()
+        # What is known costs next to no decay: it is to be taken for granted.
+        decayed = layer.weight[:, : x.shape[1] - len(classes)].square().sum()
+        value = F.cross_entropy(layer(x[fit]), target[fit]) + 1e-2 * decayed
+        value = value + 1e-4 * layer.weight.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
     optimizer.step(loss)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         left = float(F.cross_entropy(layer(x[held]), target[held]))
-    shares = np.bincount(y[held.numpy()], minlength=len(kinds)) / len(held)
-    entropy = -sum(share * math.log(share) for share in shares if share)
-    return float((entropy - left) / math.log(2))
+    counts = np.zeros((len(classes), len(kinds)))
+    np.add.at(counts, (c[held.numpy()], y[held.numpy()]), 1)
+    entropy = _entropy(counts) - _entropy(counts.sum(axis=1))
+    return (entropy - left) / math.log(2)
+
+
+def _entropy(counts: NDArray[np.float64]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())

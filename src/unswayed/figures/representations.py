@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from matplotlib.figure import Figure
 
 from unswayed.build import prepare
-from unswayed.figures import Measured, Train, drawing
-from unswayed.figures.probe import network, standardised
+from unswayed.figures import Lab, Measured, drawing, need_contrast, need_noise
+from unswayed.figures.probe import network, standardised, true_labels
 from unswayed.recipe import Recipe
 from unswayed.training.evaluate import features
 
@@ -18,23 +16,22 @@ MOST = 1000
 """Images shown: t-SNE takes seconds for a thousand."""
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return places in the plane by t-SNE, and labels; of the first seed only."""
     from sklearn.manifold import TSNE
 
-    del seeds
+    need_noise(recipe)
+    need_contrast(recipe)
     found = {}
     for label, words in METHODS.items():
-        own = Recipe.from_dict(recipe.sections, *words, "train.seed=0", name=recipe.name)
-        run = train(own, folder / f"{label.lower()}-seed0")
+        own, run = lab.train(recipe, *words, seed=0, name=label.lower())
         data = prepare(own)[0].train
-        assert data.true is not None
         rows = np.linspace(0, len(data) - 1, min(MOST, len(data))).astype(np.int64)
         x, _ = standardised(z := features(network(run), data, rows), z)
         plane = TSNE(random_state=0, init="pca").fit_transform(x.numpy())
         found[label] = {
             "places": np.round(plane, 2).tolist(),
-            "true": data.true[rows].tolist(),
+            "true": true_labels(data)[rows].tolist(),
             "given": data.given[rows].tolist(),
             "test_accuracy": run.summary["last"].get("test_accuracy"),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -9,39 +10,35 @@ from matplotlib.figure import Figure
 from unswayed.bench import results
 from unswayed.bench.grid import Grid
 from unswayed.errors import UsageError
-from unswayed.figures import Measured, Train, drawing
+from unswayed.figures import Lab, Measured, drawing
 from unswayed.recipe import Recipe
 
 GRIDS = {"λ": "paper/lambda", "τ": "paper/tau"}
 
 
-def measure(recipe: Recipe, folder: Path, seeds: int, train: Train) -> Measured:
+def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return the last test accuracies of both grids, which `unswayed bench` has trained.
 
-    The folder lies beside those of the grids. They are of the full scale if those are there, and
-    of the two-core scale otherwise.
+    The runs of the grids lie beside the folder of this figure. They are of the full scale if there
+    are such of both grids, and of the two-core scale otherwise.
     """
-    del recipe, seeds, train
-    found = {}
-    for letter, name in GRIDS.items():
-        for scale in ("full", "cpu"):
-            grid = Grid.load(name, scale)
-            measured = results.collect(grid, folder.parent / grid.name, name)
-            if measured["runs"]:
-                break
-        else:
-            raise UsageError(
-                f"{folder.parent} has no finished run of {name}; first: unswayed bench {name} "
-                f"--scale cpu --runs {folder.parent / grid.name}"
-            )
-        found[letter] = {
-            "description": grid.description,
-            "values": {
-                column.partition("=")[2].strip(): results.values(measured, "last", column=column)
-                for column in grid.columns
-            },
-        }
-    return {"sweeps": found}
+    del recipe  # the grids have their own
+    runs = lab.folder.parent
+    for scale in ("full", "cpu"):
+        found = {letter: _sweep(Grid.load(name, scale), runs) for letter, name in GRIDS.items()}
+        if all(any(sweep["values"].values()) for sweep in found.values()):
+            return {"recipe": "", "scale": scale, "sweeps": found}
+    commands = " and ".join(f"unswayed bench {name} --scale cpu" for name in GRIDS.values())
+    raise UsageError(f"{runs} has no finished runs of both sweeps; first: {commands}")
+
+
+def _sweep(grid: Grid, runs: Path) -> Measured:
+    measured = results.collect(grid, runs / grid.name, grid.name)
+    values = {
+        column.partition("=")[2].strip(): results.values(measured, "last", column=column)
+        for column in grid.columns
+    }
+    return {"description": grid.description, "values": values}
 
 
 def draw(measured: Measured) -> Figure:
@@ -56,5 +53,6 @@ def draw(measured: Measured) -> Figure:
                 [place] * len(seeds), [100 * v for v in seeds], "k.", markersize=4, alpha=0.5
             )
         panel.set_xticks(range(len(means)), list(values))
-        drawing.finish(panel, "", "test accuracy, last epoch / %", letter)
+        title = "\n".join(textwrap.wrap(found["description"], 44))
+        drawing.finish(panel, title, "test accuracy, last epoch / %", letter)
     return drawn
