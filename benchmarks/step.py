@@ -311,6 +311,7 @@ def train_both(steps: int, seeds: int) -> dict[str, Any]:
         print(f"seed {seed}: ours {found['ours'][-1]:.4f}, plain {found['plain'][-1]:.4f}")
     spreads = {name: Spread.of(values) for name, values in found.items()}
     return facts("python benchmarks/step.py --train") | {
+        "batch_size": 64,
         "steps": steps,
         "data": "digits, 40 % symmetric noise",
         "test_accuracy": found,
