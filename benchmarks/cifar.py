@@ -2,13 +2,14 @@
 
     UNSWAYED_DATA=DIR python benchmarks/cifar.py final [--only sym80] [--save results]
     UNSWAYED_DATA=DIR python benchmarks/cifar.py frontier [--only 0.02] [--save results]
+    UNSWAYED_DATA=DIR python benchmarks/cifar.py asymmetric [--save results]
     UNSWAYED_DATA=DIR python benchmarks/cifar.py ablation [--seeds 2] [--save results]
     python benchmarks/cifar.py final --list
 
 `final` trains the recipe `cpu/cifar10` at every noise level of the paper, at most 0.5 PFLOP a run;
-`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets; `ablation` changes one thing of
-the recipe at a time, at a small budget. All 50,000 images are trained
-on, noise is drawn by CTRR's published generator (symmetric: from all classes), and what counts is
+`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets; `asymmetric` compares losses where
+labels move to look-alikes; `ablation` changes one thing of the recipe at a time, at a small budget.
+All 50,000 images are trained on, noise is drawn by CTRR's published generator (symmetric: from all classes), and what counts is
 the test accuracy of the last epoch. Every cell is a run folder below `--runs`: the command goes on
 where it was stopped, and trains no cell twice. `--save` writes the summaries of all finished cells.
 """
@@ -42,10 +43,13 @@ METHODS = {
     "gce": ("cpu/cifar10", []),
     "ctrr": ("cpu/cifar10-ctrr", ["loss.name=ce"]),
     "ctrr_gce": ("cpu/cifar10-ctrr", []),
+    "elr": ("cpu/cifar10", ["loss.name=elr"]),
 }
+LADDERED = ("ce", "gce", "ctrr", "ctrr_gce")
 FINAL = "gce"
 """What `cpu/cifar10` is."""
 
+WHICH = ("final", "frontier", "asymmetric", "ablation")
 SMALL = "0.02"
 ABLATION = {
     "sgd": ["train.optimizer=sgd", "train.peak=0.23", "train.ends=[0.2, 0.07]"],
@@ -125,12 +129,15 @@ def cells(which: str, seeds: int) -> list[Cell]:
                 *(changed(change, noise, s) for change in ABLATION),
             )
         ]
+    if which == "asymmetric":
+        methods = ("ctrr_gce", "elr", "gce", "ce")
+        return [cell(method, "asym40", "0.2", s) for s in range(seeds) for method in methods]
     return [
         cell(method, noise, budget, s)
         for budget in LADDER
         for s in range(seeds)
         for noise in ("sym40", "sym80")
-        for method in METHODS
+        for method in LADDERED
     ]
 
 
@@ -148,7 +155,7 @@ def say(event: Step | Epoch) -> None:
 
 def collect(runs: Path) -> list[dict[str, Any]]:
     """Return the numbers of all finished cells."""
-    everything = {c.name: c for which in ("final", "frontier", "ablation") for c in cells(which, 9)}
+    everything = {c.name: c for which in WHICH for c in cells(which, 9)}
     rows = []
     for name, one in sorted(everything.items()):
         if not (runs / name / "summary.json").is_file():
@@ -188,6 +195,22 @@ def table(rows: list[dict[str, Any]]) -> str:
                 f"{100 * summary['last']['test_accuracy']:.2f} | "
                 f"{ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
             )
+    lines += ["", "Asymmetric noise at 0.2 PFLOP, width 32.", ""]
+    lines += ["| method | seed | last | memorised | recovered |", "| --- | --- | --- | --- | --- |"]
+    for row in rows:
+        if (row["noise"], row["budget"]) == ("asym40", "0.2"):
+            last = row["summary"]["last"]
+            shares = [last["test_accuracy"], last["wrong_as_given"], last["wrong_as_true"]]
+            numbers = " | ".join(f"{100 * share:.2f}" for share in shares)
+            lines.append(f"| {row['method']} | {row['seed']} | {numbers} |")
+    lines += ["", "The ladder: last epoch of one seed or the mean (n).", ""]
+    lines += ["| noise | PFLOP, width | CE | GCE | CTRR | CTRR + GCE |"]
+    lines += ["| --- | --- | --- | --- | --- | --- |"]
+    for noise in ("sym40", "sym80"):
+        for budget, width in LADDER.items():
+            cells_ = [_mean(rows, noise, method, budget) for method in LADDERED]
+            if set(cells_) != {"–"}:
+                lines.append(f"| {noise} | {budget}, {width} | {' | '.join(cells_)} |")
     lines += [
         "",
         f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: mean of the last epoch (n).",
@@ -209,6 +232,16 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _mean(rows: list[dict[str, Any]], noise: str, method: str, budget: str) -> str:
+    found = [
+        row["summary"]["last"]["test_accuracy"]
+        for row in rows
+        if (row["noise"], row["method"], row["budget"], row["change"])
+        == (noise, method, budget, "")
+    ]
+    return f"{Spread.of(found).percent()} ({len(found)})" if found else "–"
+
+
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Plot accuracy against computation."""
     import matplotlib
@@ -218,7 +251,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True)
     for panel, noise in zip(panels, ("sym40", "sym80"), strict=True):
-        for method in METHODS:
+        for method in LADDERED:
             points = sorted(
                 (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
                 for row in rows
@@ -247,7 +280,7 @@ def write(runs: Path, folder: Path) -> None:
 def main() -> None:
     """Train the cells that are left, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=["final", "frontier", "ablation"])
+    parser.add_argument("which", choices=WHICH)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--runs", type=Path, default=Path("runs/cifar"))
