@@ -7,11 +7,12 @@
     python benchmarks/cifar.py final --list
 
 `final` trains the recipe `cpu/cifar10` at every noise level of the paper, at most 0.5 PFLOP a run;
-`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets; `asymmetric` compares losses where
-labels move to look-alikes; `ablation` changes one thing of the recipe at a time, at a small budget.
-All 50,000 images are trained on, noise is drawn by CTRR's published generator (symmetric: from all classes), and what counts is
-the test accuracy of the last epoch. Every cell is a run folder below `--runs`: the command goes on
-where it was stopped, and trains no cell twice. `--save` writes the summaries of all finished cells.
+`frontier` trains CE, GCE, CTRR and CTRR+GCE on a ladder of budgets; `asymmetric` compares losses
+where labels move to look-alikes; `ablation` changes one thing at a time, at a small budget.
+All 50,000 images are trained on, noise is drawn by CTRR's published generator (symmetric: from all
+classes), and what counts is the test accuracy of the last epoch. Every cell is a run folder below
+`--runs`: the command goes on where it was stopped, and trains no cell twice. `--save` writes the
+summaries of all finished cells.
 """
 
 from __future__ import annotations
@@ -181,7 +182,12 @@ def collect(runs: Path) -> list[dict[str, Any]]:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return Markdown tables: what the final recipe reached, and what each change does to it."""
+    """Return Markdown tables: what was reached, what each loss and each change does."""
+    parts = [_finals(rows), _asymmetric(rows), _ladder(rows), _changes(rows)]
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _finals(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
         "| noise | seed | PFLOP | minutes | threads | last | wanted at least | paper (214 PFLOP) |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -195,7 +201,11 @@ def table(rows: list[dict[str, Any]]) -> str:
                 f"{100 * summary['last']['test_accuracy']:.2f} | "
                 f"{ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
             )
-    lines += ["", "Asymmetric noise at 0.2 PFLOP, width 32.", ""]
+    return lines
+
+
+def _asymmetric(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["Asymmetric noise at 0.2 PFLOP, width 32.", ""]
     lines += ["| method | seed | last | memorised | recovered |", "| --- | --- | --- | --- | --- |"]
     for row in rows:
         if (row["noise"], row["budget"]) == ("asym40", "0.2"):
@@ -203,41 +213,40 @@ def table(rows: list[dict[str, Any]]) -> str:
             shares = [last["test_accuracy"], last["wrong_as_given"], last["wrong_as_true"]]
             numbers = " | ".join(f"{100 * share:.2f}" for share in shares)
             lines.append(f"| {row['method']} | {row['seed']} | {numbers} |")
-    lines += ["", "The ladder: last epoch of one seed or the mean (n).", ""]
+    return lines
+
+
+def _ladder(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["The ladder: mean of the last epoch (n).", ""]
     lines += ["| noise | PFLOP, width | CE | GCE | CTRR | CTRR + GCE |"]
     lines += ["| --- | --- | --- | --- | --- | --- |"]
     for noise in ("sym40", "sym80"):
         for budget, width in LADDER.items():
-            cells_ = [_mean(rows, noise, method, budget) for method in LADDERED]
-            if set(cells_) != {"–"}:
-                lines.append(f"| {noise} | {budget}, {width} | {' | '.join(cells_)} |")
-    lines += [
-        "",
-        f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: mean of the last epoch (n).",
-        "",
-    ]
+            means = [_mean(rows, noise, method, budget) for method in LADDERED]
+            if set(means) != {"–"}:
+                lines.append(f"| {noise} | {budget}, {width} | {' | '.join(means)} |")
+    return lines
+
+
+def _changes(rows: list[dict[str, Any]]) -> list[str]:
+    lines = [f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: mean of the last epoch (n).", ""]
     lines += ["| change | sym40 | sym80 |", "| --- | --- | --- |"]
     for change in ["", *ABLATION]:
-        means = []
-        for noise in ("sym40", "sym80"):
-            found = [
-                row["summary"]["last"]["test_accuracy"]
-                for row in rows
-                if (row["change"], row["noise"], row["budget"], row["method"])
-                == (change, noise, SMALL, FINAL)
-            ]
-            means.append(f"{Spread.of(found).percent()} ({len(found)})" if found else "–")
+        means = [_mean(rows, noise, FINAL, SMALL, change) for noise in ("sym40", "sym80")]
         if means != ["–", "–"]:
             lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def _mean(rows: list[dict[str, Any]], noise: str, method: str, budget: str) -> str:
+def _mean(
+    rows: list[dict[str, Any]], noise: str, method: str, budget: str, change: str = ""
+) -> str:
+    """Return mean, deviation and count of the last test accuracies of a place."""
     found = [
         row["summary"]["last"]["test_accuracy"]
         for row in rows
         if (row["noise"], row["method"], row["budget"], row["change"])
-        == (noise, method, budget, "")
+        == (noise, method, budget, change)
     ]
     return f"{Spread.of(found).percent()} ({len(found)})" if found else "–"
 
