@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from unswayed import Run, __version__
-from unswayed.cli import VERBS, main
+from unswayed.cli import VERBS, main, parsed
 
 
 @pytest.fixture(scope="module")
@@ -241,3 +241,23 @@ def test_a_verb_is_listed_with_its_first_sentence_and_has_help(verb, capsys):
         main([verb, "--help"])
     assert stopped.value.code == 0
     assert verb in capsys.readouterr().out
+
+
+def test_words_may_stand_behind_options():
+    args = parsed(["train", "digits", "train.lr=0.1", "--run", "x", "train.epochs=2"])
+    assert (args.words, args.run) == (["digits", "train.lr=0.1", "train.epochs=2"], "x")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "digits", "--run", "x", "more"],
+        ["train", "digits", "--rum=x"],
+        ["compare", "runs", "--what=3"],
+        ["bench", "grid", "--save", "x", "train.epochs=2"],
+    ],
+)
+def test_what_is_not_understood_is_refused(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        parsed(words)
+    assert "unrecognized arguments" in capsys.readouterr().err

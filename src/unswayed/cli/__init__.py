@@ -49,10 +49,22 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     return top
 
 
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; `key=value` may also stand behind an option."""
+    top = parser(words[0] if words else None)
+    args, rest = top.parse_known_args(words)
+    late = all("=" in word and not word.startswith("-") for word in rest)
+    if rest and not (late and hasattr(args, "words")):
+        top.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        args.words += rest
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
     words = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
-    args = parser(words[0] if words else None).parse_args(words)
+    args = parsed(words)
     try:
         code: int = args.run_verb(args)
     except UsageError as error:
