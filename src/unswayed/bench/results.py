@@ -194,7 +194,7 @@ def relative_seconds(results: Results, method: str) -> float | None:
     Other work on the machine only adds to a time, so the quickest seed of a column counts.
     """
     ratios = []
-    plain = next((m["key"] for m in results["methods"] if m["method"] == REFERENCE), REFERENCE)
+    plain = next((m["key"] for m in results["methods"] if m.get("method") == REFERENCE), REFERENCE)
     for column in results["columns"]:
         pair = [_pace(results, name, column["name"]) for name in (method, plain)]
         if pair[0] and pair[1]:
