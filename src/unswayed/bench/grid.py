@@ -165,10 +165,10 @@ class Grid:
             for column, words in columns.items():
                 method = row.for_column(str(raw.get("presets", "")), column)
                 every = (*common, *words, *row.words)
+                own = frozenset(word.partition("=")[0] for word in words)
                 for seed in range(first, first + seeds):
                     said = [word.replace("{seed}", str(seed)) for word in every]
                     recipe = _recipe(name, below, row, method, column, said)
-                    own = frozenset(word.partition("=")[0] for word in words)
                     cells.append(Cell(row, column, seed, _with_seed(recipe, seed), method, own))
         about, extends = str(raw.get("description", "")), str(raw.get("extends", ""))
         others = published(raw["published"]) if "published" in raw else None

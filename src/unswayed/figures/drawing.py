@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -22,9 +21,7 @@ def panels(count: int, *, rows: int = 1, side: float = 3.6) -> tuple[Figure, lis
     return drawn, list(axes.flat)
 
 
-def band(
-    axes: Axes, seeds: Sequence[Sequence[float | None]], label: str, number: int, **style: Any
-) -> None:
+def band(axes: Axes, seeds: Sequence[Sequence[float | None]], label: str, number: int) -> None:
     """Draw the mean over seeds from epoch 1 on, and the range from the lowest to the highest."""
     known = np.array([[np.nan if v is None else v for v in seed] for seed in seeds], dtype=float)
     keep = ~np.isnan(known).any(axis=0)
@@ -33,7 +30,7 @@ def band(
     x = np.arange(1, known.shape[1] + 1)[keep]
     low, mean, high = (f(known[:, keep], axis=0) for f in (np.min, np.mean, np.max))
     colour = COLOURS[number % len(COLOURS)]
-    axes.plot(x, 100 * mean, label=label, color=colour, **style)
+    axes.plot(x, 100 * mean, label=label, color=colour)
     axes.fill_between(x, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
 
 
