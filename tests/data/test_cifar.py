@@ -131,6 +131,20 @@ def test_coarse_labels(tmp_path, form):
     assert fine.given.tolist() == list(raw[1::3074])
 
 
+@pytest.mark.parametrize("size", [16, 8])
+def test_smaller_images_are_means_of_squares(tmp_path, monkeypatch, size):
+    monkeypatch.setattr("unswayed.data.cifar.CIFAR10", small(CIFAR10))
+    write_folder(tmp_path, CIFAR10, CIFAR10.forms[0])
+    whole = DATASETS.build("cifar10", root=str(tmp_path))
+    small_ones = DATASETS.build("cifar10", root=str(tmp_path), size=size)
+    for one, other in zip(small_ones, whole, strict=True):
+        assert one.images.shape == (len(other), 3, size, size)
+        step = 32 // size
+        square = other.images[4, 2, :step, step : 2 * step].double().mean()
+        assert abs(float(one.images[4, 2, 0, 1]) - square) <= 0.5
+        assert one.ids == other.ids
+
+
 def test_class_names_are_complete():
     sizes = [len(set(kind.classes)) for cifar in (CIFAR10, CIFAR100) for kind in cifar.kinds]
     assert sizes == [10, 20, 100]

@@ -29,9 +29,11 @@ from unswayed.types import AbsolutePath, Whole
 Version = Literal["auto", "binary", "python"]
 Checksums = Literal["check", "warn", "ignore"]
 Labels = Literal["fine", "coarse"]
+Size = Literal[32, 16, 8]
 
 SITE = "https://www.cs.toronto.edu/~kriz/"
-PIXELS = 3 * 32 * 32
+SIDE = 32
+PIXELS = 3 * SIDE**2
 OVERHEAD = 128
 """Bytes per image that a pickle may need for its label and file name; the official ones need 34."""
 
@@ -98,6 +100,7 @@ def cifar10(
     download: bool = False,
     subset: Whole = 0,
     subset_seed: int = 0,
+    size: Size = 32,
 ) -> Splits:
     """CIFAR-10: 50,000 training and 10,000 test images of 32×32 pixels in ten classes.
 
@@ -110,8 +113,9 @@ def cifar10(
         subset: train on this many images only, as many of each class; 0 takes all. The test images
             are always all.
         subset_seed: which ones; the subset does not change with train.seed.
+        size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
-    splits = load(CIFAR10, "fine", Source(root, version, checksums, download))
+    splits = load(CIFAR10, "fine", Source(root, version, checksums, download), size)
     return _part_of(splits, subset, subset_seed)
 
 
@@ -124,6 +128,7 @@ def cifar100(
     download: bool = False,
     subset: Whole = 0,
     subset_seed: int = 0,
+    size: Size = 32,
 ) -> Splits:
     """CIFAR-100: 50,000 training and 10,000 test images in 100 classes or 20 groups of them.
 
@@ -137,8 +142,9 @@ def cifar100(
         subset: train on this many images only, as many of each class; 0 takes all. The test images
             are always all.
         subset_seed: which ones; the subset does not change with train.seed.
+        size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
-    splits = load(CIFAR100, labels, Source(root, version, checksums, download))
+    splits = load(CIFAR100, labels, Source(root, version, checksums, download), size)
     return _part_of(splits, subset, subset_seed)
 
 
@@ -151,7 +157,7 @@ def _part_of(splits: Splits, subset: int, seed: int) -> Splits:
     return Splits(train.select(rows), test)
 
 
-def load(cifar: Cifar, labels: Labels, source: Source) -> Splits:
+def load(cifar: Cifar, labels: Labels, source: Source, size: Size = 32) -> Splits:
     """Find, check and read the files of a data set."""
     place, form = choose(cifar, source)
     contents = _from_archive(place, form) if place.is_file() else _from_folder(place, form)
@@ -166,7 +172,7 @@ def load(cifar: Cifar, labels: Labels, source: Source) -> Splits:
             part = _from_pickle(data, where, kind)
         _check_part(part, where, file.images, len(kind.classes))
         parts[file.split].append(part)
-    return Splits(*(_join(parts[split], f"{cifar.name}/{split}", kind) for split in parts))
+    return Splits(*(_join(parts[split], f"{cifar.name}/{split}", kind, size) for split in parts))
 
 
 def choose(cifar: Cifar, source: Source) -> tuple[Path, Form]:
@@ -273,16 +279,26 @@ def _check_part(part: Part, where: Path, images: int, classes: int) -> None:
         raise UsageError(f"{where} has labels outside the range 0..{classes - 1}")
 
 
-def _join(parts: Sequence[Part], name: str, kind: Kind) -> Dataset:
-    pixels = np.concatenate([part.pixels for part in parts])
+def _join(parts: Sequence[Part], name: str, kind: Kind, size: Size) -> Dataset:
+    pixels = np.concatenate([_shrunk(part.pixels, size) for part in parts])
     labels = np.concatenate([part.labels for part in parts])
     return Dataset(
-        images=torch.from_numpy(pixels.reshape(-1, 3, 32, 32)),
+        images=torch.from_numpy(pixels.reshape(-1, 3, size, size)),
         given=labels,
         classes=kind.classes,
         ids=tuple(f"{name}/{i:05d}" for i in range(len(labels))),
         true=labels,
     )
+
+
+def _shrunk(pixels: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """Return the images with every square of pixels replaced by its rounded mean."""
+    if size == SIDE:
+        return pixels
+    step = SIDE // size
+    squares = pixels.reshape(-1, 3, size, step, size, step)
+    means: NDArray[np.float32] = squares.mean((3, 5), dtype=np.float32)
+    return np.rint(means).astype(np.uint8)
 
 
 _TEN = "airplane automobile bird cat deer dog frog horse ship truck"
