@@ -53,9 +53,10 @@ FINAL = "gce"
 WHICH = ("final", "frontier", "asymmetric", "ablation")
 SMALL = "0.02"
 ABLATION = {
-    "sgd": ["train.optimizer=sgd", "train.peak=0.23", "train.ends=[0.2, 0.07]"],
-    "half-filter-lr": ["train.filter_lr=0.05"],
-    "double-filter-lr": ["train.filter_lr=0.2"],
+    "sgd": ["train.optimizer=sgd"],
+    "half-filter-lr": ['train.filter_lr={name = "ramp", start = 0.06, end = 0.0}'],
+    "double-filter-lr": ['train.filter_lr={name = "ramp", start = 0.24, end = 0.0}'],
+    "filters-with-warm-up": ["train.filter_lr=0.12"],
     "learnt-first-layer": ["model.whiten=false"],
     "random-filters": ["model.identity=false"],
     "slow-biases": ["train.bias_lr=1.0"],

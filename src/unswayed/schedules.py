@@ -12,23 +12,29 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Discriminator
 
-from unswayed.types import PositiveFraction
+from unswayed.types import Fraction, PositiveFraction
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """A straight line from `start` to `end`, reached at progress `until`, constant after it."""
+    """A straight line from `start` at progress `since` to `end` at `until`, constant outside."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     start: float
     end: float
     until: PositiveFraction = 1.0
+    since: Fraction = 0.0
     name: Literal["ramp"] = "ramp"
+
+    def __post_init__(self) -> None:
+        if self.since >= self.until:
+            raise ValueError(f"since ({self.since:g}) must be below until ({self.until:g})")
 
     def __call__(self, progress: float) -> float:
         """Return the number that holds at this progress."""
-        return self.start + (self.end - self.start) * min(progress / self.until, 1.0)
+        share = min(max((progress - self.since) / (self.until - self.since), 0.0), 1.0)
+        return self.start + (self.end - self.start) * share
 
 
 @dataclass(frozen=True)

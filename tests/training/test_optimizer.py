@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from unswayed.errors import UsageError
+from unswayed.models import Backbone
 from unswayed.schedules import Ramp
 from unswayed.training.optimizer import learning_rate, make_optimizer, set_rates
 from unswayed.training.settings import Settings
@@ -100,23 +101,46 @@ def test_a_triangle_needs_no_warm_up():
         Settings(schedule="triangle", warmup_epochs=1)
 
 
-def test_norms_and_biases_can_learn_faster_and_shrink_no_faster():
-    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+class Body(Backbone):
+    """A backbone with a norm."""
+
+    feature_dim = 4
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def test_norms_and_biases_of_the_backbone_can_learn_faster_and_shrink_no_faster():
+    net = nn.Sequential(Body(), nn.Linear(4, 2), nn.BatchNorm1d(2))
     settings = Settings(weight_decay=0.1, bias_lr=Ramp(start=64, end=1, until=0.5))
     optimizer = make_optimizer(net, settings)
     for progress, times in ((0, 64), (0.25, 32.5), (0.5, 1), (1, 1)):
         set_rates(optimizer, settings, 0.2, progress)
-        weights, biases = optimizer.param_groups
-        assert [p.ndim for p in weights["params"]] == [2]
-        assert [p.ndim for p in biases["params"]] == [1, 1, 1]
-        assert (weights["lr"], weights["weight_decay"]) == (0.2, 0.1)
-        assert biases["lr"] == pytest.approx(0.2 * times)
-        assert biases["lr"] * biases["weight_decay"] == pytest.approx(0.2 * 0.1)
+        rest, fast = optimizer.param_groups
+        assert [p.shape for p in fast["params"]] == [(4,)] * 3
+        assert [p.shape for p in rest["params"]] == [(4, 3), (2, 4), (2,), (2,), (2,)]
+        assert (rest["lr"], rest["weight_decay"]) == (0.2, 0.1)
+        assert fast["lr"] == pytest.approx(0.2 * times)
+        assert fast["lr"] * fast["weight_decay"] == pytest.approx(0.2 * 0.1)
 
 
 def test_norms_and_biases_that_are_spared_the_decay_are_never_given_any():
     settings = Settings(weight_decay=0.1, bias_lr=4.0, decay_norms_and_biases=False)
-    optimizer = make_optimizer(nn.Linear(3, 4), settings)
+    optimizer = make_optimizer(nn.Sequential(Body(), nn.Linear(4, 2)), settings)
     set_rates(optimizer, settings, 0.2, 0.5)
-    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.0]
-    assert optimizer.param_groups[1]["lr"] == pytest.approx(0.8)
+    assert [group["weight_decay"] for group in optimizer.param_groups] == [0.1, 0.0, 0.0]
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.2, 0.2, 0.8])
+
+
+def test_filters_follow_the_schedule_or_have_their_own():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3, bias=False), nn.Flatten(), nn.Linear(2, 2, bias=False))
+    for filter_lr, expected in ((0.1, 0.05), (Ramp(start=0.2, end=0.0), 0.15)):
+        settings = Settings(optimizer="muon", lr=0.4, filter_lr=filter_lr)
+        optimizer = make_optimizer(net, settings)
+        set_rates(optimizer, settings, 0.2, 0.25)
+        weights, filters = optimizer.param_groups
+        assert (weights["lr"], filters["lr"]) == (0.2, pytest.approx(expected))

@@ -8,29 +8,41 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unswayed.models import Backbone
 from unswayed.schedules import Cosine, value_at
 from unswayed.training.muon import Muon
 from unswayed.training.settings import Settings
 
 
 def make_optimizer(net: nn.Module, settings: Settings) -> torch.optim.Optimizer:
-    """Return the optimizer of the trainable parameters: weights, norms and biases, filters."""
-    trainable = [p for p in net.parameters() if p.requires_grad]
-    filters = [p for p in trainable if settings.optimizer == "muon" and p.ndim == 4]
-    others = [p for p in trainable if settings.optimizer != "muon" or p.ndim != 4]
-    alike = settings.decay_norms_and_biases and settings.bias_lr == 1
-    weights = [p for p in others if alike or p.ndim > 1]
-    biases = [p for p in others if not alike and p.ndim < 2]
-    groups: list[dict[str, Any]] = [
-        {"params": weights, "weight_decay": settings.weight_decay},
-        {"params": biases, "biases": True, "weight_decay": 0.0},
-        {"params": filters, "filters": True, "filter_momentum": settings.filter_momentum},
-    ]
-    groups = [group for group in groups if group["params"]]
+    """Return the optimizer of the trainable parameters, in groups that are treated alike."""
+    inside = {p for part in net.modules() if isinstance(part, Backbone) for p in part.parameters()}
+    groups: dict[str, dict[str, Any]] = {
+        "weights": {"weight_decay": settings.weight_decay},
+        "biases": {"weight_decay": 0.0},
+        "fast": {"weight_decay": 0.0, "fast": True},
+        "filters": {"filters": True, "filter_momentum": settings.filter_momentum},
+    }
+    for p in net.parameters():
+        if p.requires_grad:
+            group = groups[_kind(p, p in inside, settings)]
+            group.setdefault("params", []).append(p)
+    used = [group for group in groups.values() if "params" in group]
     if settings.optimizer == "adam":
-        return torch.optim.Adam(groups, lr=settings.lr, betas=(settings.momentum, 0.999))
+        return torch.optim.Adam(used, lr=settings.lr, betas=(settings.momentum, 0.999))
     kind = Muon if settings.optimizer == "muon" else torch.optim.SGD
-    return kind(groups, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov)
+    return kind(used, lr=settings.lr, momentum=settings.momentum, nesterov=settings.nesterov)
+
+
+def _kind(p: Tensor, inside: bool, settings: Settings) -> str:
+    """Return the group of a parameter; `inside` if it belongs to a backbone."""
+    if settings.optimizer == "muon" and p.ndim == 4:
+        return "filters"
+    if p.ndim > 1:
+        return "weights"
+    if inside and settings.bias_lr != 1:
+        return "fast"
+    return "weights" if settings.decay_norms_and_biases else "biases"
 
 
 def set_rates(
@@ -40,8 +52,9 @@ def set_rates(
     for group in optimizer.param_groups:
         group["lr"] = rate
         if group.get("filters"):
-            group["lr"] = rate / settings.lr * settings.filter_lr
-        if group.get("biases"):
+            own = settings.filter_lr
+            group["lr"] = own(progress) if callable(own) else rate / settings.lr * own
+        if group.get("fast"):
             times = value_at(settings.bias_lr, progress)
             group["lr"] = rate * times
             if settings.decay_norms_and_biases:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from unswayed.errors import UsageError
-from unswayed.schedules import PositiveFractionSchedule, PositiveSchedule
+from unswayed.schedules import NonNegativeSchedule, PositiveFractionSchedule, PositiveSchedule
 from unswayed.training.budget import Budget
 from unswayed.types import BelowOne, Count, Fraction, NonNegative, Positive, PositiveFraction
 
@@ -27,8 +27,9 @@ class Settings:
         lr: peak learning rate.
         momentum: of SGD; Adam's first decay rate.
         nesterov: Nesterov's form of momentum.
-        filter_lr: peak learning rate of filters under Muon, about the angle of a step; the schedule
-            is that of `lr`. They have no weight decay: their norm is fixed.
+        filter_lr: learning rate of filters under Muon, about the angle of a step. A number is the
+            peak on the schedule of `lr`, a table a schedule of its own. They have no weight decay:
+            their norm is fixed.
         filter_momentum: of filters under Muon.
         weight_decay: on every parameter, as published.
         decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
@@ -40,8 +41,8 @@ class Settings:
             falls.
         ends: what part of the highest rate a "triangle" begins and ends with.
         schedule_unit: move the learning rate every step, or every epoch as in the published code.
-        bias_lr: how many times the learning rate norms and biases have; their weight decay is
-            divided by it, so that they shrink as quickly as the rest.
+        bias_lr: how many times the learning rate norms and biases of the backbone have; their
+            weight decay is divided by it, so that they shrink as quickly as the rest.
         warmup_epochs: the learning rate rises linearly over these.
         clip_norm: largest gradient norm of all parameters together, also of two networks; 0 does
             not clip.
@@ -67,7 +68,7 @@ class Settings:
     lr: Positive = 0.02
     momentum: BelowOne = 0.9
     nesterov: bool = False
-    filter_lr: Positive = 0.12
+    filter_lr: NonNegativeSchedule = 0.12
     filter_momentum: BelowOne = 0.6
     weight_decay: NonNegative = 5e-4
     decay_norms_and_biases: bool = True
