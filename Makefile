@@ -44,10 +44,10 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.5 PFLOP a run; resumable, hours
 	$(BIN)/python benchmarks/cifar.py final --save results
 
-PAPER = table1 table4 table5 table6 table7 lambda tau
+PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3) table4 table5 table6 table7 lambda tau
 FIGURES = representations gradcam memorisation sweeps gradient-share pair-precision information
 
-paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size of two cores; resumable, within three hours
+paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size of two cores; resumable, within three hours; tables 2 and 3 need CIFAR in $$UNSWAYED_DATA
 	for grid in $(PAPER); do $(BIN)/unswayed bench paper/$$grid --scale cpu --save results || exit 1; done
 	for name in $(FIGURES); do $(BIN)/unswayed figure $$name --save results/figures || exit 1; done
 	$(MAKE) claims

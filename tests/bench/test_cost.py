@@ -36,6 +36,10 @@ def test_an_estimate_is_what_a_training_counts_in_the_end(tmp_path):
         )
 
 
+def test_a_method_that_is_told_the_noise_rate_can_be_estimated():
+    assert estimate(recipe("method=coteaching/known", "train.epochs=3"), SHAPE).flops > 0
+
+
 def test_cells_that_differ_in_noise_and_seed_only_are_timed_once(tmp_path):
     cells = Grid.load(write_grid(tmp_path, methods='["ce"]')).cells
     found = [cost for _, cost in estimates(cells, dict.fromkeys(("clean", "sym 40"), SHAPE))]

@@ -92,4 +92,4 @@ def _random_images(shape: Shape, count: int) -> Splits:
     images = rng.integers(0, 256, (count, shape.channels, shape.side, shape.side), dtype=np.uint8)
     labels = np.arange(count) % shape.classes
     names = [str(each) for each in range(shape.classes)]
-    return Splits(Dataset.from_arrays(images, labels, classes=names), None)
+    return Splits(Dataset.from_arrays(images, labels, true=labels, classes=names), None)
