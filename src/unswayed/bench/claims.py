@@ -39,6 +39,7 @@ class Claim:
     more_than: tuple[str, str] | None = None  # another difference that this one must exceed
     number: str = "last"
     least: float = 0.0  # points that the difference must exceed; below 0, "not worse by more than"
+    note: str = ""  # what a reader must know of the test, or what it shows
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,15 @@ class Finding:
             return "holds"
         return "does not hold" if self.high < self.least else "open"
 
-    def __str__(self) -> str:
-        """Return `+3.1 [1.0, 5.2] over ce, n = 5`."""
+    @property
+    def points(self) -> str:
+        """The difference and its interval: `+3.1 [+1.0, +5.2]`."""
         interval = f" [{self.low:+.1f}, {self.high:+.1f}]" if self.n > 1 else ""
-        return f"{self.mean:+.1f}{interval} over {self.rival}, n = {self.n}"
+        return f"{self.mean:+.1f}{interval}"
+
+    def __str__(self) -> str:
+        """Return `+3.1 [+1.0, +5.2] over ce, n = 5`."""
+        return f"{self.points} over {self.rival}, n = {self.n}"
 
 
 def claims() -> list[Claim]:
@@ -129,6 +135,10 @@ PAGE = """\
 {intro}
 
 {table}
+
+## Every comparison
+
+{details}
 """
 
 INTRO = """\
@@ -144,18 +154,23 @@ misses. What is trained is in the tables that are linked; how, in their grids.""
 
 def page(tables: Mapping[str, Results]) -> str:
     """Return the page from results by the names of their tables."""
-    rows = [["the paper says", "our test", "result", "verdict"]]
-    rows += [_row(claim, tables) for claim in claims()]
-    return PAGE.format(intro=INTRO, table=markdown(rows, words=4))
+    rows = [["", "the paper says", "our test", "result", "verdict"]]
+    details = [["", "over", "points", "n", ""]]
+    for number, claim in enumerate(claims(), start=1):
+        found = findings(claim, tables[claim.table]) if claim.table in tables else []
+        rows.append([str(number), *_row(claim, found)])
+        details += [[str(number), f.rival, f.points, str(f.n), f.verdict] for f in found]
+    return PAGE.format(
+        intro=INTRO, table=markdown(rows, words=5), details=markdown(details, words=5)
+    )
 
 
-def _row(claim: Claim, tables: Mapping[str, Results]) -> list[str]:
-    found = findings(claim, tables[claim.table]) if claim.table in tables else []
+def _row(claim: Claim, found: Sequence[Finding]) -> list[str]:
     nearest = min(found, key=lambda each: (each.low, each.mean), default=None)
-    link = f"[{claim.table}](../results/{claim.table}.md)" if claim.table in tables else claim.table
+    link = f"[{claim.table}](../results/{claim.table}.md)" if found else claim.table
     return [
         f"{claim.says} ({claim.source})",
-        f"{link}: {_test(claim)}",
+        f"{link}: {_test(claim)}" + (f". {claim.note}" if claim.note else ""),
         "–" if nearest is None else str(nearest),
         f"**{verdict(found)}**",
     ]
