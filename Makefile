@@ -45,8 +45,8 @@ cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.5 PFLO
 	$(BIN)/python benchmarks/cifar.py final --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3) table4 table5 table6 table7 lambda tau
-FIGURES = representations memorisation sweeps information
-CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam gradient-share pair-precision)
+FIGURES = representations sweeps information
+CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam memorisation gradient-share pair-precision)
 WORDS = paper/cifar noise.name=symmetric noise.inclusive=true noise.rate=0.6
 gradcam_words = data.size=32
 
