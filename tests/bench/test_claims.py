@@ -70,6 +70,8 @@ def finding(low, high):
         ([(-2, -1)], "does not hold"),
         ([(1, 2), (-2, -1)], "holds only against some"),
         ([(-2, -1), (-1, 2)], "does not hold"),
+        ([(-0.4, 0.5)], "no difference"),
+        ([(-0.4, 0.5), (1, 2)], "open"),
     ],
 )
 def test_a_verdict_needs_all_rivals(intervals, words):

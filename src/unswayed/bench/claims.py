@@ -24,6 +24,8 @@ from unswayed.bench.results import Results, markdown
 from unswayed.training.files import write_text
 
 LEVEL = 0.95
+ALIKE = 1.0
+"""Points: what is surely smaller is called no difference."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,10 @@ class Finding:
         """What follows for the claim."""
         if self.low > self.least:
             return "holds"
-        return "does not hold" if self.high < self.least else "open"
+        if self.high < self.least:
+            return "does not hold"
+        alike = not self.least and max(-self.low, self.high) < ALIKE
+        return "no difference" if alike else "open"
 
     @property
     def points(self) -> str:
@@ -125,7 +130,7 @@ def verdict(found: Sequence[Finding]) -> str:
         return "not measured"
     if "does not hold" in words:
         return "holds only against some" if "holds" in words else "does not hold"
-    return "holds" if words == {"holds"} else "open"
+    return words.pop() if len(words) == 1 else "open"
 
 
 PAGE = """\
@@ -147,9 +152,10 @@ row is a statement of the paper, our test of it, and what came out: the mean dif
 the last epoch's test accuracy (or of memorised wrong labels, where it says so), its 95 % t-interval
 over seeds, paired, and n. A claim *holds* if the interval lies above zero, or above the number
 that the test names, against every rival; it *does not hold* if it lies below for some rival and
-above for none, *holds only against some* if there are both, and is *open* otherwise. The rival
-shown is the one whose interval reaches lowest. Many tests are made here: one in twenty intervals
-misses. What is trained is in the tables that are linked; how, in their grids."""
+above for none, *holds only against some* if there are both, makes *no difference* here if the
+interval lies within a point of zero, and is *open* otherwise. The rival shown is the one whose
+interval reaches lowest. Many tests are made here: one in twenty intervals misses. What is trained
+is in the tables that are linked; how, in their grids."""
 
 
 def page(tables: Mapping[str, Results]) -> str:
