@@ -41,7 +41,7 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 	$(BIN)/python benchmarks/step.py --save results
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
 
-cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.5 PFLOP a run; resumable, hours
+cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
 	$(BIN)/python benchmarks/cifar.py final --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3) table4 table5 table6 table7 lambda tau
