@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     place = Path(args.save)
     place.mkdir(parents=True, exist_ok=True)
     data, picture = (place / f"{args.name}.{ending}" for ending in ("json", "png"))
-    files.write_json(data, whole)
+    files.write_json(data, whole, indent=None)  # thousands of numbers
     with files.atomic(picture) as temporary:
         module.draw(whole).savefig(temporary, dpi=130, format="png")
     print(data, picture, sep="\n")

@@ -53,9 +53,9 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file atomically."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
+    """Write a JSON file atomically, on one line if `indent` is None."""
+    write_text(path, json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
 
 
 def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
