@@ -81,9 +81,9 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
         net = network(run).cpu().eval()  # a few images
         labels = torch.from_numpy(test.given[rows.numpy()])
         seen = gradcam(net, images, labels, last_map(net, images))
-        maps[label] = np.round(seen.numpy(), 3).tolist()
+        maps[label] = np.round(seen.double().numpy(), 3).tolist()
     shown = images.permute(0, 2, 3, 1).squeeze(-1)
-    return {"images": np.round(shown.numpy(), 3).tolist(), "maps": maps}
+    return {"images": np.round(shown.double().numpy(), 3).tolist(), "maps": maps}
 
 
 def draw(measured: Measured) -> Figure:
