@@ -24,15 +24,41 @@ from typing import Any, NamedTuple
 
 from common import save
 
+from unswayed.bench.published import published
 from unswayed.build import train
 from unswayed.recipe import Recipe
 from unswayed.report.table import Spread
 from unswayed.training.run import Run
 from unswayed.types import Epoch, Step
 
-PAPER = {"sym20": 93.05, "sym40": 92.16, "sym60": 87.34, "sym80": 83.66, "asym40": 89.00}
 ASKED = {"sym20": 91.0, "sym40": 89.0, "sym60": 84.0, "sym80": 70.0, "asym40": 85.0}
-PAPER_PFLOP = 214.0
+
+
+class Other(NamedTuple):
+    """A row of published accuracies, and what such a training costs."""
+
+    label: str
+    table: str
+    kind: str
+    row: str
+    pflop: float
+    marker: str
+
+    def percent(self, noise: str) -> float | None:
+        """Return the mean at "sym40" and the like; None where nothing is published."""
+        column = noise.replace("sym", "sym ")
+        found = published(self.table).get(self.kind, self.row, column)
+        return None if found is None else 100 * found.mean
+
+
+PUBLISHED = (
+    Other("CTRR, best epoch on test", "table1", "oracle_best", "ctrr", 278.0, "*"),
+    Other("CTRR (BYOL), last", "official-cifar10", "last", "ctrr-byol", 214.0, "D"),
+    Other("CTRR (BYOL) + GCE, last", "official-cifar10", "last", "ctrr-byol-gce", 214.0, "s"),
+)
+"""Table 1 of the paper and the published code: 550 epochs of a PreAct ResNet-18. 278 PFLOP says
+`unswayed bench paper/table1 --dry-run`; 214 is 550 times what an epoch of
+`benchmarks/confirmation.py` counts."""
 
 OFFICIAL = "2021"
 LADDER = {"0.02": 16, "0.06": 32, "0.2": 32, "0.5": 64}
@@ -47,6 +73,9 @@ METHODS = {
 LADDERED = ("ce", "gce", "ctrr", "ctrr_gce")
 FINAL, FINAL_BUDGET = ("ctrr_gce", "gce"), "0.2"
 """The two recipes as they are shipped."""
+
+SEEDS = 9
+"""No more are looked for."""
 
 WHICH = ("final", "frontier", "ablation")
 SMALL, BASE = "0.02", "gce"
@@ -155,13 +184,20 @@ def say(event: Step | Epoch) -> None:
 
 
 def collect(runs: Path) -> list[dict[str, Any]]:
-    """Return the numbers of all finished cells."""
-    everything = {c.name: c for which in WHICH for c in cells(which, 9)}
+    """Return the numbers of all finished cells; runs of an older recipe are none of them."""
+    everything = {c.name: c for which in WHICH for c in cells(which, SEEDS)}
     rows = []
     for name, one in sorted(everything.items()):
         if not (runs / name / "summary.json").is_file():
             continue
         run = Run(runs / name)
+        trained = Recipe.from_dict(run.recipe)
+        differing = set(one.recipe.difference(trained)) - {"train.threads", "data.root"}
+        if differing:
+            sys.exit(
+                f"{runs / name} holds a run of another recipe (it differs in "
+                f"{', '.join(sorted(differing))}); choose another --runs, or remove it"
+            )
         rows.append(
             {
                 **one._asdict(),
@@ -190,7 +226,8 @@ def table(rows: list[dict[str, Any]]) -> str:
 def _finals(rows: list[dict[str, Any]]) -> list[str]:
     """Return every training of a larger budget, with what was wanted and what is published."""
     names = ("noise", "method", "seed", "width", "PFLOP", "minutes", "last", "memorised")
-    names = (*names, "recovered", "wanted at least", "paper (214 PFLOP)")
+    names = (*names, "recovered", "wanted at least")
+    names += tuple(f"published: {other.label} ({other.pflop:.0f} PFLOP)" for other in PUBLISHED)
     lines = [f"| {' | '.join(names)} |", "| --- " * len(names) + "|"]
     for row in rows:
         if row["change"] or float(row["budget"]) < float(FINAL_BUDGET):
@@ -202,9 +239,15 @@ def _finals(rows: list[dict[str, Any]]) -> list[str]:
             f"| {noise} | {row['method']} | {row['seed']} | {LADDER[row['budget']]} | "
             f"{summary['flops'] / 1e15:.3f} | {summary['seconds'] / 60:.0f} | "
             + " | ".join(f"{100 * share:.2f}" for share in shares)
-            + f" | {ASKED[noise]:.0f} | {PAPER[noise]:.2f} |"
+            + f" | {ASKED[noise]:.0f}"
+            + "".join(f" | {_two_digits(other.percent(noise))}" for other in PUBLISHED)
+            + " |"
         )
     return lines
+
+
+def _two_digits(number: float | None) -> str:
+    return "–" if number is None else f"{number:.2f}"
 
 
 def _ladder(rows: list[dict[str, Any]]) -> list[str]:
@@ -259,11 +302,15 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             )
             if points:
                 panel.plot(*zip(*points, strict=True), "o-", label=method.replace("_", "+").upper())
-        panel.plot(PAPER_PFLOP, PAPER[noise], "k*", markersize=12, label="paper, CTRR")
+        for other in PUBLISHED:
+            percent = other.percent(noise)
+            if percent is not None:
+                label = f"published: {other.label}"
+                panel.plot(other.pflop, percent, f"k{other.marker}", mfc="none", label=label)
         panel.set(xscale="log", xlabel="training computation / PFLOP", title=noise)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("test accuracy, last epoch / %")
-    panels[0].legend()
+    panels[1].legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
 
@@ -281,7 +328,7 @@ def main() -> None:
     """Train the cells that are left, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", choices=WHICH)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, choices=range(1, SEEDS + 1))
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--runs", type=Path, default=Path("runs/cifar"))
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 takes all")

@@ -30,6 +30,8 @@ def make_jpegs(root: Path, count: int) -> None:
     import numpy as np
     from PIL import Image
 
+    if (root / "done").exists() and (made := len(list(root.glob("jpegs/*/*.jpg")))) != count:
+        sys.exit(f"{root} has {made} images, not {count}; remove it, or choose another --folder")
     if (root / "done").exists():
         return
     rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
     python benchmarks/step.py [--rounds 3] [--save results]         # images/s and peak memory
     python benchmarks/step.py --only "width 16" --save results      # of one network only
+    python benchmarks/step.py --limits [--save results]             # what our step is bound by
     python benchmarks/step.py --train 1000 [--seeds 3] [--save results]   # where both end up
 
 The plain reference is what a careful reader of the paper writes first: torchvision's transforms on
@@ -34,6 +35,7 @@ from common import PeakMemory, hardware, save
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
+from torch.utils.flop_counter import FlopCounterMode
 from torchvision import transforms as T
 
 from unswayed.build import assemble, has_bf16
@@ -54,6 +56,7 @@ class Network(NamedTuple):
 
 NETWORKS = {
     "fast, width 16": Network(("model.name=fast", "model.width=16"), 3.0),
+    "fast, width 32": Network(("model.name=fast", "model.width=32"), 3.0),
     "fast, width 64": Network(("model.name=fast", "model.width=64"), 3.0),
     "PreAct ResNet-18": Network(("model.name=preact_resnet18",), 1.25),
 }
@@ -251,6 +254,8 @@ def measure(networks: Sequence[str], rounds: int, steps: int) -> dict[str, Any]:
                     "peak_mb_of_plain": memory[best],
                     "rounds": rounds,
                     "steps": steps,
+                    "threads": torch.get_num_threads(),
+                    "torch": torch.__version__,
                 }
             )
             print(row_text(rows[-1]), flush=True)
@@ -287,18 +292,82 @@ def facts(command: str) -> dict[str, Any]:
     }
 
 
+def limits(networks: Sequence[str], steps: int) -> dict[str, Any]:
+    """Return the share of convolutions in our step, and how fast they run beside a plain product.
+
+    The product of two large matrices is about the most that this machine computes in a type.
+    """
+    rows = []
+    native = has_bf16(torch.device("cpu"))
+    for network in networks:
+        for side in ("fp32", "bf16") if native else ("fp32",):
+            made = our_steps(trainer_of(network, side))
+            for _ in range(WARM_UP):
+                next(made)
+            with FlopCounterMode(display=False) as counter:
+                next(made)
+            counts = counter.get_flop_counts()["Global"]
+            flops = sum(n for name, n in counts.items() if "convolution" in str(name))
+            with torch.profiler.profile() as profile:
+                began = time.perf_counter()
+                for _ in range(steps):
+                    next(made)
+                seconds = (time.perf_counter() - began) / steps
+            inside = sum(
+                event.self_cpu_time_total / 1e6 / steps
+                for event in profile.key_averages()
+                if "convolution" in event.key
+            )
+            product = product_speed(getattr(torch, {"fp32": "float32", "bf16": "bfloat16"}[side]))
+            rows.append(
+                {
+                    "network": network,
+                    "side": side,
+                    "ms": 1e3 * seconds,
+                    "share_of_convolutions": inside / seconds,
+                    "gflops_of_convolutions": flops / inside / 1e9,
+                    "gflops_of_a_product": product / 1e9,
+                    "steps": steps,
+                }
+            )
+            print(
+                f"{network:18} {side:6} {1e3 * seconds:6.0f} ms a step, convolutions "
+                f"{inside / seconds:.0%} at {flops / inside / 1e9:.0f} GFLOP/s; "
+                f"a product of matrices {product / 1e9:.0f} GFLOP/s",
+                flush=True,
+            )
+    return facts("python benchmarks/step.py --limits") | {"rows": rows}
+
+
+def product_speed(dtype: torch.dtype, size: int = 2048, times: int = 7) -> float:
+    """Return the best FLOP/s of a product of two square matrices."""
+    a, b = (torch.randn(size, size).to(dtype) for _ in range(2))
+    spent = []
+    for _ in range(times):
+        began = time.perf_counter()
+        a @ b
+        spent.append(time.perf_counter() - began)
+    return 2 * size**3 / min(spent)
+
+
 def train_both(steps: int, seeds: int) -> dict[str, Any]:
-    """Return the test accuracies with which both sides end after so many steps on the digits."""
+    """Return the test accuracies with which both sides end on the digits.
+
+    Args:
+        steps: at least so many; the last epoch is finished.
+        seeds: how often.
+    """
     found: dict[str, list[float]] = {"ours": [], "plain": []}
     for seed in range(seeds):
-        epochs = -(-steps * 64 // 1437)
-        words = [f"train.seed={seed}", f"train.epochs={epochs}", "train.batch_size=64"]
+        words = [f"train.seed={seed}", "train.batch_size=64"]
         words += ["noise.name=symmetric", "noise.rate=0.4", "train.holdout=0"]
         words += ["train.warmup_epochs=0", "train.clip_norm=0", "train.nesterov=false"]
         words += ["views.weak.name=weak", "views.weak.flip=0", "views.weak.area=[0.5, 1.0]"]
         words += ["train.threads=1", *HEADS]
-        trainer, _ = assemble(Recipe.load("digits", *words))
-        *_, reference = plain_steps(trainer, 0, trainer.steps * epochs, seed)
+        epochs = -(-steps // assemble(Recipe.load("digits", *words))[0].steps)
+        trainer, _ = assemble(Recipe.load("digits", *words, f"train.epochs={epochs}"))
+        made = trainer.steps * epochs
+        *_, reference = plain_steps(trainer, 0, made, seed)
         assert trainer.test is not None
         shipped = copy.deepcopy(trainer.classifier)
         shipped.backbone, shipped.head = reference.backbone, reference.head
@@ -312,7 +381,7 @@ def train_both(steps: int, seeds: int) -> dict[str, Any]:
     spreads = {name: Spread.of(values) for name, values in found.items()}
     return facts("python benchmarks/step.py --train") | {
         "batch_size": 64,
-        "steps": steps,
+        "steps": made,
         "data": "digits, 40 % symmetric noise",
         "test_accuracy": found,
         "mean": {name: each.mean for name, each in spreads.items()},
@@ -326,6 +395,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--limits", action="store_true")
     parser.add_argument("--train", type=int, metavar="STEPS")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--save", type=Path)
@@ -334,16 +404,18 @@ def main() -> None:
     if args.own:
         print(json.dumps(own_round(*args.own, args.steps)))
         return
-    if args.train:
+    networks = [name for name in NETWORKS if args.only in name]
+    if args.limits:
+        name, found = "step-limits.json", limits(networks, args.steps)
+    elif args.train:
         name, found = "step-training.json", train_both(args.train, args.seeds)
     else:
-        networks = [name for name in NETWORKS if args.only in name]
         name, found = "step.json", measure(networks, args.rounds, args.steps)
         if args.save:
             found = with_others(found, args.save / name)
     if args.save:
         save(found, args.save, name)
-    for network in networks if not args.train else ():
+    for network in networks if name == "step.json" else ():
         goal = NETWORKS[network].goal
         ours = [r for r in found["rows"] if r["network"] == network and "ours" in r["side"]]
         best = max(ours, key=lambda row: row["relative"])

@@ -8,7 +8,7 @@ import torch
 from step import PlainStep
 
 from unswayed import Recipe
-from unswayed.build import assemble
+from unswayed.build import assemble, train
 from unswayed.types import Batch, Views
 
 FAST = ("model.name=fast", "model.width=4")
@@ -60,3 +60,10 @@ def test_every_cell_of_the_cifar_benchmark_is_a_recipe_of_its_own(which):
         noise = recipe.sections["noise"]
         assert f"{noise['name'][: -len('metric')]}{round(100 * noise['rate'])}" == cell.noise
         assert noise.get("inclusive", True)
+
+
+def test_runs_of_another_recipe_are_none_of_the_benchmark(tmp_path, tiny):
+    one = cifar.cells("final", 1)[0]
+    train(tiny, run=tmp_path / one.name)
+    with pytest.raises(SystemExit, match=r"another recipe .*loss\.name"):
+        cifar.collect(tmp_path)

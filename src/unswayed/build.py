@@ -22,7 +22,7 @@ from unswayed.learners import Classifier
 from unswayed.noise import Noise, realised
 from unswayed.randomness import torch_seed
 from unswayed.recipe import Recipe
-from unswayed.training.budget import Budget, epochs_within
+from unswayed.training.budget import PROBED, Budget, epochs_within
 from unswayed.training.durable import durable, stop_on_signal
 from unswayed.training.evaluate import accuracy, predictions
 from unswayed.training.finish import finish
@@ -165,7 +165,7 @@ def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
         native = has_bf16(pick_device(settings.device))
         found["precision"] = "bf16" if native else "fp32"
     if settings.budget:
-        probe = make_trainer(settled(recipe, found), splits)
+        probe = make_trainer(settled(recipe, {**found, "epochs": PROBED}), splits)
         found["epochs"] = epochs_within(Budget.parse(settings.budget), probe)
     return found
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from unswayed.bench.grid import Grid
 from unswayed.bench.results import (
     _agreed,
+    collect,
     note_failure,
     percent,
     read_failures,
@@ -16,6 +18,7 @@ from unswayed.bench.results import (
     table,
     to_json,
 )
+from unswayed.build import train
 from unswayed.report.table import Spread
 
 HERE = Path(__file__).parent
@@ -138,3 +141,11 @@ def test_a_failure_is_remembered_until_the_cell_is_trained(tmp_path, tiny_grid):
     note_failure(tmp_path, second, "worse")
     note_failure(tmp_path, first, "")
     assert read_failures(tmp_path) == {second.folder: "worse"}
+
+
+def test_epochs_are_those_that_were_trained_where_a_budget_sets_them(tmp_path, tiny_grid):
+    grid = Grid.load(tiny_grid(epochs='3\nbudget = "0.00003 PFLOP"'))
+    run = train(grid.cells[0].recipe, run=tmp_path / "runs" / grid.cells[0].folder)
+    assert run.summary["epochs"] != 3
+    found = collect(grid, tmp_path / "runs", "unswayed bench tiny.toml")
+    assert found["epochs"] == [run.summary["epochs"]]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from unswayed import Recipe, UsageError
@@ -91,13 +93,33 @@ def test_too_small_a_budget_says_what_an_epoch_takes(tiny):
         assemble(with_budget(tiny, "0.0000001 TFLOP"))
 
 
-def test_time_is_measured_with_its_evaluation(tiny):
-    trainer, _ = assemble(tiny)
+def test_time_is_measured_with_its_evaluation(tiny, monkeypatch):
+    trainer, _ = assemble(Recipe.from_dict(tiny.sections, "train.evaluate_every=2"))
+    monkeypatch.setattr(trainer, "_evaluate", lambda: time.sleep(4))
     cost = trainer.epoch_cost(0, timed=True)
-    assert cost.seconds > 0
     assert cost.flops > 0
-    probe, _ = assemble(tiny)
-    assert epochs_within(Budget("seconds", 1000 * cost.seconds), probe) > 10
+    assert 2 <= cost.seconds < 4
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ('train.side={name = "ramp", start = 0.5, end = 1.0, until = 0.8}', "data.size=16"),
+        ("learner.correction={start = 0.5}",),
+    ],
+)
+def test_a_budget_does_not_depend_on_the_epochs_that_it_replaces(tiny, words):
+    words = ("method=ce", *words)
+    plain, _ = assemble(Recipe.from_dict(tiny.sections, *words))
+    allowed = 12 * plain.epoch_cost(plain.settings.epochs - 1, timed=False).flops
+    budget = f"train.budget={allowed / 1e12:.12f} TFLOP"
+    fitted = {
+        assemble(Recipe.from_dict(tiny.sections, *words, budget, f"train.epochs={epochs}"))[
+            0
+        ].settings.epochs
+        for epochs in (1, 2, 100)
+    }
+    assert len(fitted) == 1
 
 
 def test_methods_that_cost_more_later_are_counted_at_their_dearest(tiny):

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
+from unswayed import Recipe, UsageError
+from unswayed.build import assemble
 from unswayed.randomness import keys_of
 from unswayed.views import VIEWS, Policy
 
@@ -44,3 +47,18 @@ def test_an_edge_can_be_reflected(generator):
     for image, seen, (top, left) in zip(x, view(x, u), offsets.tolist(), strict=True):
         padded = np.pad(image.numpy(), ((0, 0), (2, 2), (2, 2)), mode="reflect")
         assert np.array_equal(seen.numpy(), padded[:, top : top + 8, left : left + 8])
+
+
+def test_no_more_can_be_reflected_than_there_is(tiny):
+    words = (
+        "views.weak.name=weak",
+        "views.weak.crop=pad",
+        "views.weak.edge=reflect",
+        "data.size=8",
+    )
+    assemble(Recipe.from_dict(tiny.sections, *words, "views.weak.padding=7"))
+    assemble(
+        Recipe.from_dict(tiny.sections, *words, "views.weak.padding=8", "views.weak.edge=black")
+    )
+    with pytest.raises(UsageError, match=r"padding is 8.* only 7 to reflect"):
+        assemble(Recipe.from_dict(tiny.sections, *words, "views.weak.padding=8"))

@@ -33,7 +33,7 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
         "command": command,
         "extends": grid.extends,
         "seeds": grid.seeds,
-        "epochs": sorted({cell.recipe.settings.epochs for cell in grid.cells}),
+        "epochs": sorted({run.summary["epochs"] for _, run in runs}),
         "origin": _agreed(_origin(run.provenance) for _, run in runs),
         "columns": [
             _column(name, words, [run for cell, run in runs if cell.column == name])
@@ -344,7 +344,7 @@ def render(results: Results) -> str:
             if seeds > 1
             else "One seed, so no deviation is known"
         ),
-        epochs=" or ".join(map(str, results["epochs"])),
+        epochs=" or ".join(map(str, results["epochs"])) or "–",
         exceptions=_exceptions(results["methods"]),
         last=markdown(table(results, "last", rank=True)),
         selected=markdown(table(results, "selected", rank=True)),

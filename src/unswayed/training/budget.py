@@ -24,6 +24,9 @@ UNITS: dict[str, tuple[Literal["flops", "seconds"], float]] = {
 COUNTED = (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1)
 """Shares of the training after which the operations of an epoch are counted."""
 
+PROBED = 100
+"""Epochs of the training that is probed: enough for every share to be an epoch of its own."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -60,7 +63,7 @@ def epochs_within(budget: Budget, probe: Trainer) -> int:
 
     Args:
         budget: what may be spent.
-        probe: a trainer that nobody needs afterwards: it makes a few real steps.
+        probe: a trainer of `PROBED` epochs that nobody needs afterwards: it makes a few real steps.
     """
     timed, last = budget.kind == "seconds", probe.settings.epochs - 1
     points = sorted({round(share * last) for share in ((0, 1) if timed else COUNTED)})

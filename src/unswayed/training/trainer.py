@@ -152,6 +152,9 @@ class Trainer:
         flops = before + self.step_flops * self.steps
         started = time.perf_counter()
         if timed:
+            if self.settings.compile != "off":  # the first one compiles, and is none of an epoch
+                self._evaluate()
+                started = time.perf_counter()
             self._evaluate()
         evaluation = (time.perf_counter() - started) / self.settings.evaluate_every
         self.step_in_epoch = 0
@@ -244,7 +247,7 @@ class Trainer:
         norm = self._gradient_norm()
         named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
         # The one time in a step that the CPU waits for a GPU.
-        values = torch.stack([value.to(norm.dtype) for value in named.values()]).tolist()
+        values = torch.stack([value.to(norm) for value in named.values()]).tolist()
         found = dict(zip(named, values, strict=True))
         self._check(terms, found, rows)
         set_rates(self.optimizer, self.settings, self._learning_rate(number), batch.progress)

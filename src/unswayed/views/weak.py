@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 from torch import Tensor
 
+from unswayed.errors import UsageError
 from unswayed.types import Fraction, Positive, PositiveFraction
 from unswayed.views import View, register
 from unswayed.views.crops import BOX_DRAWS, random_boxes
@@ -27,6 +28,7 @@ class Weak(View):
         padding: Annotated[int, Ge(0)] = 4,
         edge: Literal["black", "reflect"] = "black",
         flip: Fraction | Literal["alternate"] = 0.5,
+        image_size: tuple[int, int] | None = None,
     ) -> None:
         """Store the options.
 
@@ -40,7 +42,13 @@ class Weak(View):
             flip: probability of mirroring; 0 where left and right matter, as in digits. "alternate"
                 mirrors an image in every other epoch, so that no two successive ones show the same
                 side (Jordan, arXiv 2404.00498).
+            image_size: (H, W) of the images, if known: padding must leave something to reflect.
         """
+        if crop == "pad" and edge == "reflect" and image_size and padding >= min(image_size):
+            raise UsageError(
+                f"padding is {padding}, but images of {image_size[0]}×{image_size[1]} pixels have "
+                f"only {min(image_size) - 1} to reflect on each side; choose less, or edge=black"
+            )
         self.crop, self.area, self.ratio = crop, area, ratio
         self.padding, self.edge = padding, edge
         self.alternating = flip == "alternate"
