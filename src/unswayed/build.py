@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,13 @@ def resume(
     with threads(run.provenance["hardware"]["threads"]):
         trainer, _ = assemble(recipe, data)
         _check_data(run, *trainer.splits)
-        return _fit(trainer, run, recipe, watch, begin)
+
+        def go_on(run: Run) -> None:
+            run.note_resumed(_commit())
+            if begin is not None:
+                begin(run)
+
+        return _fit(trainer, run, recipe, watch, go_on)
 
 
 def _is_taken(path: Path) -> bool:
@@ -373,8 +380,12 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
     return found
 
 
+@cache
 def _commit() -> str | None:
-    """Return the commit of a source checkout, with a mark if it had changes; None elsewhere."""
+    """Return the commit of a source checkout, with a mark if it had changes; None elsewhere.
+
+    A process asks once: what it has imported does not change with the files.
+    """
     here = Path(__file__).parent
     try:
         described = subprocess.run(

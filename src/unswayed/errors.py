@@ -9,6 +9,10 @@ class UsageError(ValueError):
     """The user can mend it: the message says what was wrong and what to do. Exit code 2."""
 
 
+class BusyError(UsageError):
+    """Another process is working on the same run."""
+
+
 class NonFiniteLossError(RuntimeError):
     """A loss or gradient was not finite; the update was not made and the last good state kept."""
 

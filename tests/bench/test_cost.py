@@ -4,7 +4,7 @@ import pytest
 from grids import write_grid
 
 from unswayed import train
-from unswayed.bench.cost import Estimate, estimate, estimates
+from unswayed.bench.cost import Estimate, _plain, estimate, estimates
 from unswayed.bench.grid import Grid, Shape
 from unswayed.cli import main
 from unswayed.recipe import Recipe
@@ -66,3 +66,38 @@ def test_a_dry_run_lists_costs_and_trains_nothing(tmp_path, monkeypatch, capsys)
     assert "Co-teaching" not in out
     assert "hours with 2 at a time" in out
     assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_done_but_once_is_not_counted_in_every_epoch():
+    plain, forward = (
+        estimate(recipe(f"method={name}", "train.epochs=20"), SHAPE).flops
+        for name in ("ce", "forward")
+    )
+    assert plain <= forward < 1.05 * plain
+
+
+def test_label_correction_is_counted_from_its_epoch_on():
+    words = ("method=ce", "train.epochs=50")
+    plain, late, early = (
+        estimate(recipe(*words, *more), SHAPE).flops
+        for more in (
+            (),
+            ("learner.correction={start = 0.8}",),
+            ("learner.correction={start = 0.2}",),
+        )
+    )
+    assert plain < late < early
+    assert late - plain < 0.5 * (early - plain)
+
+
+def test_cells_that_differ_in_what_costs_nothing_are_timed_once():
+    words = ("method=ctrr", "train.epochs=3")
+    shown = [
+        _plain(recipe(*words, *more)).to_toml()
+        for more in (
+            ("regularizer.weight=50",),
+            ("regularizer.weight=130", "regularizer.tau=0.8", "train.lr=0.04"),
+        )
+    ]
+    assert shown[0] == shown[1]
+    assert _plain(recipe(*words, "regularizer.weight=0")).to_toml() != shown[0]

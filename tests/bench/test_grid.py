@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from grids import write_grid
 
 from unswayed import UsageError, methods
 from unswayed.bench.grid import Grid, Row, slug
@@ -179,12 +180,11 @@ def test_every_shipped_grid_is_valid_described_and_no_recipe(name):
 
 
 @pytest.mark.parametrize("name", names())
-def test_there_is_a_cell_for_every_published_number(name):
+def test_there_is_a_cell_for_every_published_number_and_no_other(name):
     grid = Grid.load(f"paper/{name}")
     assert grid.published is published(name)
     cells = {(cell.row.key, cell.column) for cell in grid.cells}
-    for numbers in grid.published.numbers.values():
-        assert numbers.keys() <= cells
+    assert cells == {place for found in grid.published.numbers.values() for place in found}
 
 
 @pytest.mark.parametrize("name", ["table4", "table5", "table6", "table7"])
@@ -223,3 +223,33 @@ def test_the_grid_in_the_documentation_is_valid(tmp_path):
     (code,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
     (tmp_path / "mine.toml").write_text(code, encoding="utf-8")
     assert [row.key for row in Grid.load(tmp_path / "mine.toml").rows][2] == "gce-q-0.5"
+
+
+def test_words_of_the_command_win_over_the_grid(tmp_path):
+    path = write_grid(tmp_path)
+    assert {c.recipe.settings.epochs for c in Grid.load(path, words=["train.epochs=7"]).cells} == {
+        7
+    }
+    with pytest.raises(UsageError, match=r"on the command line: 'train\.seed=1' is not for a grid"):
+        Grid.load(path, words=["train.seed=1"])
+    with pytest.raises(UsageError, match="has no option 'epoch'"):
+        Grid.load(path, words=["train.epoch=7"])
+
+
+def test_cells_can_be_left_out(tmp_path):
+    path = write_grid(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text + '\n[skip]\ncoteaching = ["sym 40"]\n', encoding="utf-8")
+    places = {(cell.row.key, cell.column) for cell in Grid.load(path).cells}
+    assert places == {("ce", "clean"), ("ce", "sym 40"), ("coteaching", "clean")}
+    for wrong in ('nobody = ["clean"]', 'ce = ["sym 50"]', 'ce = "clean"'):
+        path.write_text(f"{text}\n[skip]\n{wrong}\n", encoding="utf-8")
+        with pytest.raises(UsageError, match="skip"):
+            Grid.load(path)
+
+
+def test_a_cell_says_what_papers_tune():
+    cells = Grid.load("paper/table1").only(["ctrr", "sym 80"])
+    assert cells[0].settings == "λ 130, τ 0.4, lr 0.02"
+    (gce, *_) = Grid.load("paper/table1").only(["gce", "sym 80"])
+    assert gce.settings == "q 0.7, lr 0.02"

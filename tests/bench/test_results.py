@@ -32,6 +32,7 @@ def run(method, column, seed, last, **more):
         "last": last,
         "selected": last + 0.01,
         "selected_epoch": 3,
+        "oracle_best": last + 0.02,
         "holdout_last": 0.5,
         "holdout_selected": 0.6,
         "memorised": None,

@@ -161,3 +161,24 @@ def test_gpus_are_those_that_this_process_may_see(monkeypatch):
     assert gpus() == ["3", "7"]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert gpus() == []
+
+
+def test_a_cell_that_another_process_has_is_waited_for(tiny_grid, tmp_path):
+    cells = Grid.load(tiny_grid(seeds=2, methods='["ce"]')).cells
+    taken = tmp_path / "runs" / cells[0].folder
+    taken.mkdir(parents=True)
+    made = train(cells[0].recipe, run=taken)
+    summary = (made.path / "summary.json").read_text(encoding="utf-8")
+    (made.path / "summary.json").unlink()  # as if it was not finished yet
+    events = run_cells(cells, tmp_path / "runs", workers=1)
+    seen = []
+    with made.lock():
+        for event in events:
+            seen.append(event)
+            if event.share == 0 and sum(e.share == 1 for e in seen) == len(cells) - 1:
+                break
+        (made.path / "summary.json").write_text(summary, encoding="utf-8")
+    seen += list(events)
+    assert not any(event.failure for event in seen)
+    assert seen[-1].cell == cells[0]
+    assert len(finished(cells, tmp_path / "runs")) == len(cells)

@@ -59,10 +59,15 @@ def check_results():
 
 def test_results_are_not_replaced_by_fewer(grid, capsys):
     Path("results").mkdir()
-    Path("results/tiny.json").write_text('{"runs": [1, 2, 3]}', encoding="utf-8")
+    Path("results/tiny.json").write_text(
+        '{"extends": "digits", "runs": [1, 2, 3]}', encoding="utf-8"
+    )
     assert main([*WORDS, "--table-only", "--save", "results"]) == 2
     assert "has 3 runs, and these are 0" in capsys.readouterr().err
-    assert Path("results/tiny.json").read_text(encoding="utf-8") == '{"runs": [1, 2, 3]}'
+    assert (
+        Path("results/tiny.json").read_text(encoding="utf-8")
+        == '{"extends": "digits", "runs": [1, 2, 3]}'
+    )
 
 
 def check_that_nothing_is_trained_again(capsys):
@@ -81,6 +86,8 @@ def check_that_nothing_is_trained_again(capsys):
         (["--only", "gcee"], "has no method or column 'gcee'"),
         (["--workers", "0"], "--workers must be at least 1"),
         (["--formats", "csv"], "add --save DIR"),
+        (["train.epoch=3"], "has no option 'epoch'"),
+        (["--save", "/proc/nowhere"], "/proc/nowhere cannot be made"),
     ],
 )
 def test_a_mistake_exits_with_2_in_one_line_and_writes_nothing(grid, more, message, capsys):
@@ -105,3 +112,43 @@ def test_list_shows_methods_with_papers_and_presets_and_grids_apart_from_recipes
     assert "digits-methods: " in capsys.readouterr().out
     assert main(["list", "recipes"]) == 0
     assert "digits-methods" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not the results of a grid"),
+        ('{"runs": [], "extends": "paper-simsiam"}', "results of another grid called 'tiny'"),
+    ],
+)
+def test_what_is_in_the_way_is_said_before_anything_is_trained(grid, text, message, capsys):
+    Path("results").mkdir()
+    Path("results/tiny.json").write_text(text, encoding="utf-8")
+    assert main([*WORDS, "--save", "results"]) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("runs").exists()
+    assert Path("results/tiny.json").read_text(encoding="utf-8") == text
+
+
+def test_ours_and_the_published_number_are_shown_of_what_was_asked_for(grid, capsys):
+    text = grid.read_text(encoding="utf-8").replace("seeds = 2", 'seeds = 1\npublished = "table1"')
+    grid.write_text(text, encoding="utf-8")
+    cell, *_ = Grid.load(grid).only(["ce", "sym 40"])
+    run = train(cell.recipe, run=f"runs/tiny/{cell.folder}")
+    assert main([*WORDS, "--table-only", "--only", "ce", "sym 40"]) == 0
+    out = capsys.readouterr().out
+    assert "82.73 ± 0.16" in out
+    best = 100 * run.summary["oracle_best"]["test_accuracy"]
+    assert f"{best:.2f} / " in out
+    assert "Co-teaching" not in out
+    assert "clean" not in out
+
+
+def test_equal_failures_are_told_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_grid(tmp_path, methods='["ce"]')
+    Path("images.npz").unlink()
+    assert main(WORDS) == 1
+    err = capsys.readouterr().err
+    assert err.count("images.npz") == 1
+    assert "and 3 more: " in err

@@ -44,9 +44,25 @@ def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkey
     assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
 
 
-def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch):
+def test_what_a_grid_has_trained_is_not_trained_again_for_a_figure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("unswayed.figures.representations.MOST", 100)
+    first = ["figure", "representations", *SMALL, "--seeds", "1"]
+    assert main(first) == 0
+    Path("runs/figure-representations").rename("runs/a-grid")
+    for recipe in Path("runs").rglob("recipe.toml"):
+        text = recipe.read_text(encoding="utf-8")
+        assert "threads = 1" in text
+        recipe.write_text(text.replace("threads = 1", "threads = 2"), encoding="utf-8")
+    assert main(first) == 0
+    assert not Path("runs/figure-representations").exists()
+
+
+def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["figure", "sweeps"]) == 2
+    assert main(["figure", "sweeps", "paper/digits"]) == 2
+    assert "takes no recipe" in capsys.readouterr().err
     module = figure("sweeps")
     for name in ("paper/lambda", "paper/tau"):
         grid = Grid.load(name, "cpu")

@@ -44,3 +44,14 @@ def test_a_method_is_named_by_its_parts(method, words):
     sections = unswayed.Recipe.load("digits", f"method={method}").sections
     assert method_of(sections) == words
     assert method_of({k: v for k, v in sections.items() if k != "learner"})
+
+
+def test_means_are_compared_by_welchs_interval():
+    ours, theirs = Spread.of([0.90, 0.91, 0.92]), Spread.of([0.80, 0.81, 0.82])
+    assert ours.against(theirs) == "above"
+    assert theirs.against(ours) == "below"
+    # Two and three runs: t = 2.95 with 1.47 degrees of freedom, whose 97.5 % point is 6.2.
+    assert Spread(0.91, 0.00707, 2).against(Spread(0.894, 0.0035, 3)) == "near"
+    assert ours.against(Spread.of([0.5])) == "unknown"
+    assert Spread(0.5, 0.0, 2).against(Spread(0.5, 0.0, 2)) == "near"
+    assert Spread(0.6, 0.0, 2).against(Spread(0.5, 0.0, 2)) == "above"

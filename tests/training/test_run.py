@@ -267,6 +267,9 @@ def test_a_resumed_run_keeps_its_name_and_its_metrics(tiny, tmp_path):
     (path / "metrics.jsonl").write_text("broken\nbroken\n")
     run = unswayed.resume(path)
     assert run.summary["name"] == "digits"
+    (resumed,) = run.provenance["resumed"]
+    assert resumed["commit"] == run.provenance["commit"]
+    assert resumed["started"] >= run.provenance["started"]
     assert [row["epoch"] for row in run.metrics] == [0, 1]
 
 

@@ -21,9 +21,9 @@ from typing import Any
 from scipy import stats
 
 from unswayed.bench.results import Results, markdown
+from unswayed.report.table import LEVEL
 from unswayed.training.files import write_text
 
-LEVEL = 0.95
 ALIKE = 1.0
 """Points: what is surely smaller is called no difference."""
 

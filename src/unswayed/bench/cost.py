@@ -12,8 +12,8 @@ from unswayed.bench.grid import Cell, Shape
 from unswayed.build import make_trainer, prepare, resolve, settled, threads
 from unswayed.data import Dataset, Splits
 from unswayed.recipe import Recipe
-from unswayed.training.budget import Budget
-from unswayed.training.trainer import Cost
+from unswayed.training.budget import Budget, course
+from unswayed.training.trainer import Cost, Trainer
 
 LEAST, PIXELS, BATCHES = 16, 2**15, 4
 """Images of a step at the least, pixels that more of them may have, and steps: few, since a step of
@@ -21,7 +21,7 @@ a large network takes seconds on a CPU."""
 
 
 class Estimate(NamedTuple):
-    """What a training takes, with one thread on a CPU; evaluation is not in it."""
+    """What a training takes on a CPU core, or on the GPU of its recipe, without evaluation."""
 
     flops: float
     seconds: float
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 def estimates(
     cells: Sequence[Cell], shapes: Mapping[str, Shape]
 ) -> Iterator[tuple[Cell, Estimate]]:
-    """Yield what each cell would take; cells that differ in noise and seed only are timed once.
+    """Yield what each cell would take; those that differ in noise, seed, λ, τ, lr are timed once.
 
     Args:
         cells: of one grid.
@@ -55,12 +55,27 @@ def estimate(recipe: Recipe, shape: Shape) -> Estimate:
     with threads(few.settings.threads):
         splits = _random_images(shape, math.ceil(size * BATCHES / share))
         trainer = make_trainer(settled(few, resolve(few, splits)), splits)
-        # Of the last epoch, when all is in it that comes in the course of a training.
-        cost = trainer.epoch_cost(few.settings.epochs - 1, timed=True)
-    if budget:
-        return _spent(Budget.parse(budget), cost)
-    times = few.settings.epochs * shape.samples * share / (size * trainer.steps)
-    return Estimate(cost.flops * times, cost.seconds * times)
+        last = few.settings.epochs - 1
+        trainer.epoch_cost(last, timed=False)  # with what a learner does but once
+        cost = trainer.epoch_cost(last, timed=True)
+        if budget:
+            return _spent(Budget.parse(budget), cost)
+        flops = _whole(trainer, cost.flops)
+    times = shape.samples * share / (size * trainer.steps)
+    return Estimate(flops * times, flops * times * cost.seconds / cost.flops)
+
+
+def _whole(trainer: Trainer, last: float) -> float:
+    """Return the operations of all epochs, of which this trainer's data have few steps.
+
+    Args:
+        trainer: a short training.
+        last: operations of the last epoch.
+    """
+    epochs = trainer.settings.epochs
+    if epochs == 1 or trainer.epoch_cost(0, timed=False).flops == last:
+        return epochs * last
+    return course(trainer)(epochs)
 
 
 def _spent(budget: Budget, cost: Cost) -> Estimate:
@@ -73,8 +88,13 @@ def _spent(budget: Budget, cost: Cost) -> Estimate:
 
 def _plain(recipe: Recipe) -> Recipe:
     """Return the recipe without what has no influence on its cost."""
-    seedless = {**recipe.sections["train"], "seed": 0}
+    seedless = {**recipe.sections["train"], "seed": 0, "lr": 0.01}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
+    contrast = dict(recipe.sections["regularizer"])
+    for name, value in {"weight": 1.0, "tau": 0.5}.items():
+        if contrast.get(name):  # with λ = 0 there is nothing to compute
+            contrast[name] = value
+    plain = plain.with_options("regularizer", **contrast)
     model = dict(recipe.sections["model"])
     if "weights" in model:
         model["weights"] = None  # which may have to be fetched

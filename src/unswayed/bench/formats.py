@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from unswayed.bench.results import (
+    DIGITS,
     WHAT,
     Results,
     percent,
@@ -58,7 +59,8 @@ def to_csv(results: Results) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     header = ["grid", "number", "method", "preset", "column", "mean", "deviation", "n"]
-    header += ["published_mean", "published_deviation", "source", "seeds", "commits"]
+    header += ["published_mean", "published_deviation", "difference", "source", "settings"]
+    header += ["seeds", "runs", "commits", "machines", "torch", "data"]
     writer.writerow(header)
     source = results.get("published", {}).get("source", "")
     for number in WHAT:
@@ -73,12 +75,18 @@ def to_csv(results: Results) -> str:
                         place.column,
                         *_three(place.ours),
                         *_three(place.theirs)[:2],
+                        "" if place.difference is None else f"{place.difference / 100:.6f}",
                         source if place.theirs else "",
-                        " ".join(str(run["seed"]) for run in place.runs),
-                        " ".join(sorted({run.get("commit") or "" for run in place.runs})),
+                        *(_of_runs(place, key) for key in ("settings", "seed", "run")),
+                        *(_of_runs(place, key) for key in ("commit", "machine", "torch", "data")),
                     ]
                 )
     return file.getvalue()
+
+
+def _of_runs(place: Place, key: str) -> str:
+    """Return the different values that the runs of a place have; older results lack some."""
+    return " | ".join(dict.fromkeys(str(run[key]) for run in place.runs if key in run))
 
 
 def _preset(place: Place) -> list[str]:
@@ -93,6 +101,7 @@ def _three(found: Spread | None) -> list[str]:
 
 
 LATEX = r"""% {title}; needs booktabs and xcolor
+% {source}
 \begin{{tabular}}{{l{columns}}}
 \toprule
 {header} \\
@@ -110,7 +119,10 @@ def to_latex(results: Results) -> str:
     for number, what in WHAT.items():
         lines = []
         for row in places(results, number):
-            cells = [_tex(percent(place.ours, results["seeds"])) for place in row]
+            cells = [
+                _tex(percent(place.ours, results["seeds"], DIGITS if place.theirs else 1))
+                for place in row
+            ]
             lines.append(" & ".join([_tex(row[0].method["label"]), *cells]) + r" \\")
             if any(place.theirs for place in row):
                 grey = [_grey(place) for place in row]
@@ -118,6 +130,7 @@ def to_latex(results: Results) -> str:
         tables.append(
             LATEX.format(
                 title=_tex(f"{results['grid']}: test accuracy in %, {what}"),
+                source=_tex(_about(results)),
                 columns="r" * len(names),
                 header=" & ".join(["method", *map(_tex, names)]),
                 rows="\n".join(lines),
@@ -127,9 +140,24 @@ def to_latex(results: Results) -> str:
 
 
 def _grey(place: Place) -> str:
-    theirs = percent(place.theirs, place.theirs.n if place.theirs else 0)
-    difference = "" if place.difference is None else f" ({place.difference:+.1f})"
-    return rf"\textcolor{{gray}}{{{_tex(theirs + difference)}}}"
+    theirs = _tex(percent(place.theirs, place.theirs.n if place.theirs else 0, DIGITS))
+    far = ""
+    if place.difference is not None:
+        colour = {"above": "green!45!black", "below": "red!75!black"}.get(_colour(place), "gray")
+        far = rf" \textcolor{{{colour}}}{{{place.difference:+.2f}}}"
+    return rf"\textcolor{{gray}}{{{theirs}}}{far}"
+
+
+def _about(results: Results) -> str:
+    """Return what a reader of a table must know."""
+    text = f"Mean ± sample standard deviation over {results['seeds']} seeds. "
+    if "published" in results:
+        others = results["published"]
+        text += (
+            f"Below ours: {others['source']}, and the difference, green and red where its 95 % "
+            f"interval (Welch) leaves out zero; with one run nothing is known. {others['note']}"
+        )
+    return text.strip()
 
 
 def _tex(text: str) -> str:
@@ -155,7 +183,7 @@ table {{ border-collapse: collapse; margin-bottom: 2em }}
 th, td {{ border-bottom: 1px solid #ddd; padding: .35em .7em; text-align: right }}
 th:first-child, td:first-child {{ text-align: left }}
 small {{ color: #666; display: block }}
-.above {{ color: #047857 }} .below {{ color: #b91c1c }} .near {{ color: #666 }}
+.above {{ color: #047857 }} .below {{ color: #b91c1c }} .near, .unknown {{ color: #666 }}
 </style>
 <h1>{title}</h1>
 <p>{description}</p>
@@ -180,30 +208,29 @@ def to_html(results: Results) -> str:
             f"<h2>Test accuracy in %, {escape(what)}</h2>\n"
             f"<table>\n<tr><th>method</th>{names}</tr>\n{rows}\n</table>"
         )
-    about = f"Mean ± sample standard deviation over {results['seeds']} seeds. "
-    if "published" in results:
-        about += (
-            f"Below ours: {results['published']['source']}, and the difference, green and red "
-            "where it is more than both deviations together."
-        )
     return HTML.format(
         title=escape(results["grid"]),
         description=escape(results["description"]),
-        about=escape(about),
+        about=escape(_about(results)),
         tables="\n".join(tables),
     )
 
 
 def _cell(place: Place, seeds: int) -> str:
     runs = "; ".join(
-        f"seed {run['seed']}: {run.get('method_used') or run['method']}, commit {run.get('commit')}"
+        f"seed {run['seed']}: {run.get('method_used') or run['method']}, "
+        + ", ".join(
+            f"{key} {run[key]}"
+            for key in ("settings", "run", "commit", "machine", "torch", "data")
+            if run.get(key)
+        )
         for run in place.runs
     )
-    text = escape(percent(place.ours, seeds))
+    text = escape(percent(place.ours, seeds, DIGITS if place.theirs else 1))
     if place.theirs is not None:
-        text += f"<small>{escape(percent(place.theirs, place.theirs.n))}"
+        text += f"<small>{escape(percent(place.theirs, place.theirs.n, DIGITS))}"
         if place.difference is not None:
-            text += f' <span class="{_colour(place)}">{place.difference:+.1f}</span>'
+            text += f' <span class="{_colour(place)}">{place.difference:+.2f}</span>'
         text += "</small>"
     return f'<td title="{escape(runs)}">{text}</td>'
 
@@ -211,10 +238,7 @@ def _cell(place: Place, seeds: int) -> str:
 def _colour(place: Place) -> str:
     assert place.ours is not None
     assert place.theirs is not None
-    far = place.ours.mean - place.theirs.mean
-    if abs(far) <= place.ours.deviation + place.theirs.deviation:
-        return "near"
-    return "above" if far > 0 else "below"
+    return place.ours.against(place.theirs)
 
 
 FORMATS: dict[str, Callable[[Results], str]] = {

@@ -35,6 +35,7 @@ OWN = (
     "set",
     "published",
     "shape",
+    "skip",
 )
 FULL = "full"
 """The scale that is meant where none is named."""
@@ -112,6 +113,22 @@ class Cell:
         return found
 
     @property
+    def settings(self) -> str:
+        """What papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
+        sections = self.recipe.sections
+        found = {
+            "λ": sections["regularizer"].get("weight"),
+            "τ": sections["regularizer"].get("tau"),
+            "q": sections["loss"].get("q"),
+            "lr": sections["train"]["lr"],
+        }
+        return ", ".join(
+            f"{name} {value:g}" if isinstance(value, int | float) else f"{name} scheduled"
+            for name, value in found.items()
+            if value is not None
+        )
+
+    @property
     def title(self) -> str:
         """The cell in words."""
         return f"{self.row.key}, {self.column}, seed {self.seed}"
@@ -137,13 +154,20 @@ class Grid:
     shapes: Mapping[str, Shape] = field(default_factory=dict)  # of the data, by column
 
     @classmethod
-    def load(cls, source: str | Path, scale: str = "", seeds: int | None = None) -> Grid:
+    def load(
+        cls,
+        source: str | Path,
+        scale: str = "",
+        seeds: int | None = None,
+        words: Sequence[str] = (),
+    ) -> Grid:
         """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell.
 
         Args:
             source: a path or a name.
             scale: one of the grid's scales; "" is "full" where a grid has scales at all.
             seeds: how many, if not as many as the grid says.
+            words: overrides for all cells, such as "data.root=DIR"; they win.
         """
         name, raw = read(source, "grid")
         name, raw = _scaled(name, raw, scale)
@@ -160,12 +184,16 @@ class Grid:
         if str(below.get("extends", "")).endswith(".toml"):
             below["extends"] = str(Path(source).parent / below["extends"])
         common = _words(raw.get("set", []), f"the grid {name!r}, set")
+        last = _words(list(words), "on the command line")
+        skip = _skip(name, raw.get("skip", {}), rows, columns)
         cells: list[Cell] = []
         for row in rows:
-            for column, words in columns.items():
+            for column, own_words in columns.items():
+                if column in skip.get(row.key, ()):
+                    continue
                 method = row.for_column(str(raw.get("presets", "")), column)
-                every = (*common, *words, *row.words)
-                own = frozenset(word.partition("=")[0] for word in words)
+                every = (*common, *own_words, *row.words, *last)
+                own = frozenset(word.partition("=")[0] for word in (*own_words, *last))
                 for seed in range(first, first + seeds):
                     said = [word.replace("{seed}", str(seed)) for word in every]
                     recipe = _recipe(name, below, row, method, column, said)
@@ -188,6 +216,21 @@ class Grid:
         methods_ = [name for name in wanted if name in keys] or keys
         settings = [name for name in wanted if name in columns] or columns
         return [c for c in self.cells if c.row.key in methods_ and slug(c.column) in settings]
+
+
+def _skip(
+    grid: str, table: Any, rows: Sequence[Row], columns: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """Return the columns that a method leaves out."""
+    if not isinstance(table, dict) or not all(isinstance(each, list) for each in table.values()):
+        raise UsageError(f"the grid {grid!r}: skip is a table of methods and lists of columns")
+    for method, left_out in table.items():
+        for name, known in ((method, [row.key for row in rows]), *((c, columns) for c in left_out)):
+            if name not in known:
+                raise UsageError(
+                    f"the grid {grid!r}: skip has {name!r}; {did_you_mean(name, known)}"
+                )
+    return table
 
 
 @dataclass(frozen=True)

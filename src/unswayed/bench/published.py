@@ -25,6 +25,7 @@ class Published:
     name: str
     title: str
     source: str
+    note: str
     columns: tuple[str, ...]
     numbers: Mapping[str, Mapping[tuple[str, str], Spread]]  # by kind, then by row and column
 
@@ -55,7 +56,7 @@ def published(name: str) -> Published:
         for kind in NUMBERS
         if kind in raw
     }
-    return Published(name, raw["title"], raw["source"], columns, numbers)
+    return Published(name, raw["title"], raw["source"], raw.get("note", ""), columns, numbers)
 
 
 @cache

@@ -33,6 +33,7 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
         "command": command,
         "extends": grid.extends,
         "seeds": grid.seeds,
+        "cells": len(grid.cells),
         "epochs": sorted({run.summary["epochs"] for _, run in runs}),
         "origin": _agreed(_origin(run.provenance) for _, run in runs),
         "columns": [
@@ -53,20 +54,34 @@ def _published(others: Published) -> dict[str, Any]:
         for (row, column), each in cells.items():
             entry = [round(each.mean, 6), round(each.deviation, 6), each.n]
             numbers.setdefault(kind, {}).setdefault(row, {})[column] = entry
-    return {"title": others.title, "source": others.source, "numbers": numbers}
+    return {
+        "title": others.title,
+        "source": others.source,
+        "note": others.note,
+        "numbers": numbers,
+    }
 
 
 def _origin(provenance: Mapping[str, Any]) -> dict[str, Any]:
     data, hardware = provenance["data"], provenance["hardware"]
     return {
         "unswayed": provenance["unswayed"],
-        "commit": provenance["commit"],
+        "commit": " ".join(commits(provenance)),
         **provenance["software"],
         **{key: hardware[key] for key in ("name", "cores", "threads", "device", "platform")},
         "training images": data["samples"],
         "test images": data["test"],
         "test fingerprint": data["test_fingerprint"],
     }
+
+
+def commits(provenance: Mapping[str, Any]) -> list[str]:
+    """Return the code that a run was started with, and that it went on with where it was another.
+
+    An empty word is code that is in no repository.
+    """
+    resumed = [each["commit"] for each in provenance.get("resumed", [])]
+    return list(dict.fromkeys(each or "" for each in (provenance["commit"], *resumed)))
 
 
 def _agreed(origins: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -88,7 +103,9 @@ def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, A
 
 def _method(cells: Sequence[Cell]) -> dict[str, Any]:
     row, method = cells[0].row, cells[0].row.method
-    presets = {cell.column: cell.method for cell in cells if cell.method != row.name}
+    presets = {
+        cell.column: f"{cell.method} ({cell.settings})" for cell in cells if cell.method != row.name
+    }
     return {
         "key": row.key,
         "label": row.label,
@@ -121,7 +138,12 @@ def _numbers(cell: Cell, run: Run) -> dict[str, Any]:
         "flops": summary.get("flops"),
         "seconds": summary["seconds"],
         "epochs": summary["epochs"],
-        "commit": run.provenance["commit"],
+        "settings": cell.settings,
+        "run": cell.folder,
+        "commit": " ".join(commits(run.provenance)),
+        "machine": run.provenance["hardware"]["name"],
+        "torch": run.provenance["software"]["torch"],
+        "data": run.provenance["data"]["fingerprint"],
         "noise_rate": run.provenance["noise"].get("realised_rate"),
         "rate_used": last["terms"].get("noise_rate"),
     }
@@ -207,12 +229,20 @@ def _pace(results: Results, method: str, column: str) -> float | None:
     return min((r["seconds"] / r["epochs"] for r in runs), default=None)
 
 
-def percent(found: Spread | None, seeds: int) -> str:
+def percent(found: Spread | None, seeds: int, digits: int = 1) -> str:
     """Return `97.3 ± 0.4`, with n where it is not the number of seeds; – without a number."""
     if found is None:
         return "–"
     n = f" (n = {found.n})" if found.n != seeds else ""
-    return found.percent().removesuffix(" %") + n
+    return found.percent(digits).removesuffix(" %") + n
+
+
+def difference(ours: Spread | None, theirs: Spread | None) -> str:
+    """Return `+1.20 ▲`; without a mark it may be chance."""
+    if ours is None or theirs is None:
+        return "–"
+    mark = {"above": " ▲", "below": " ▼"}.get(ours.against(theirs), "")
+    return f"{100 * (ours.mean - theirs.mean):+.2f}{mark}"
 
 
 def table(results: Results, number: str, *, rank: bool) -> list[list[str]]:
@@ -271,10 +301,13 @@ preset says. Their options are the defaults that `unswayed list` shows{exception
 
 ## Test accuracy of the epoch selected on the noisy hold-out, %
 
-The first epoch with the highest accuracy on held-out training images with their *given* labels. No
-test label selects anything.
-
 {selected}
+
+## Test accuracy of the best epoch on the test set, %
+
+An oracle: test labels select the epoch, as they do in most papers. It is no number to expect.
+
+{oracle}
 
 {beside}## Wrong labels memorised, %
 
@@ -293,11 +326,14 @@ setting where the ratio is least. Read them as a rough guide.
 {cost}
 """
 
+DIGITS = 2
+"""Of numbers beside published ones, which have as many."""
+
 BESIDE = """\
 ## Beside the published numbers: {what}, %
 
-Ours, theirs ({source}; mean ± deviation of their runs) and the difference; – is not measured, or
-not published.
+Ours, theirs ({source}; mean ± deviation of their runs) and the difference, marked ▲ or ▼ where its
+95 % interval (Welch) leaves out zero; – is not measured, or not published.{note}
 
 {table}
 
@@ -308,6 +344,14 @@ WHAT = {
     "selected": "selected on the noisy hold-out",
     "oracle_best": "best epoch on the test set (an oracle)",
 }
+
+SELECTED = """\
+The first epoch with the highest accuracy on held-out training images with their *given* labels. No
+test label selects anything.
+
+{table}"""
+
+NO_HOLDOUT = "Nothing was held out, so nothing was selected; `train.holdout=0.1` would do both."
 
 RATES = """
 ## Noise rate that methods worked with, %
@@ -323,7 +367,7 @@ def render(results: Results) -> str:
     """Return the page."""
     count, seeds = len(results["runs"]), results["seeds"]
     cores = results["origin"].get("cores")
-    whole = len(results["methods"]) * len(results["columns"]) * seeds
+    whole = results.get("cells") or len(results["methods"]) * len(results["columns"]) * seeds
     cells = f"All {whole} trainings are in it."
     if count < whole:
         cells = f"{count} of {whole} trainings are in it; a missing one is –."
@@ -337,7 +381,7 @@ def render(results: Results) -> str:
             + (f", that is: {column['noise']}." if column["noise"] else "")
             for column in results["columns"]
         ),
-        origin=_origin_words(results["origin"]),
+        origin=_origin_words(results),
         spread=(
             f"Mean ± sample standard deviation over n = {seeds} seeds, which draw noise, weights "
             "and order anew"
@@ -347,7 +391,12 @@ def render(results: Results) -> str:
         epochs=" or ".join(map(str, results["epochs"])) or "–",
         exceptions=_exceptions(results["methods"]),
         last=markdown(table(results, "last", rank=True)),
-        selected=markdown(table(results, "selected", rank=True)),
+        selected=(
+            SELECTED.format(table=markdown(table(results, "selected", rank=True)))
+            if values(results, "selected")
+            else NO_HOLDOUT
+        ),
+        oracle=markdown(table(results, "oracle_best", rank=True)),
         beside=_beside(results),
         memorised=markdown(table(results, "memorised", rank=False)),
         rates=_rates(results),
@@ -360,9 +409,12 @@ def _beside(results: Results) -> str:
     """Return a section for each kind of number that others published."""
     sections = []
     for number in results.get("published", {}).get("numbers", {}):
-        source = results["published"]["source"]
+        others = results["published"]
         rows = markdown(beside(results, number))
-        sections.append(BESIDE.format(what=WHAT[number], source=source, table=rows))
+        note = f" {others['note']}" if others.get("note") else ""
+        sections.append(
+            BESIDE.format(what=WHAT[number], source=others["source"], note=note, table=rows)
+        )
     return "".join(sections)
 
 
@@ -375,8 +427,11 @@ def beside(results: Results, number: str) -> list[list[str]]:
         for column in names:
             ours = spread(results, number, method=method["key"], column=column)
             theirs = published_number(results, number, method["key"], column)
-            far = f"{100 * (ours.mean - theirs.mean):+.1f}" if ours and theirs else "–"
-            words = [percent(ours, results["seeds"]), percent(theirs, 3), far]
+            words = [
+                percent(ours, results["seeds"], DIGITS),
+                percent(theirs, theirs.n if theirs else 0, DIGITS),
+                difference(ours, theirs),
+            ]
             cells.append(" / ".join(words) if ours or theirs else "–")
         rows.append([method["label"], *cells])
     return rows
@@ -391,7 +446,7 @@ def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
     lines = [f"- {', '.join(labels)}: `{options}`" for options, labels in groups.items()]
     lines += [
         f"- {method['label']}: "
-        + ", ".join(f"`{name}` ({column})" for column, name in method["presets"].items())
+        + "; ".join(f"{column}: `{name}`" for column, name in method["presets"].items())
         for method in methods
         if method.get("presets")
     ]
@@ -405,15 +460,28 @@ def _failures(failures: Mapping[str, str]) -> str:
     return "\n\nThese failed:\n\n" + "\n".join(lines)
 
 
-def _origin_words(origin: Mapping[str, Any]) -> str:
+def _origin_words(results: Results) -> str:
+    origin = results["origin"]
     same = [f"{k} {v}" for k, v in origin.items() if not isinstance(v, dict) and k != "name"]
     text = f"Origin: {origin['name']}; " if isinstance(origin.get("name"), str) else "Origin: "
     text += "; ".join(same) + "."
     for key, found in origin.items():
         if isinstance(found, dict):
             text += f" **Cells differ in {key}**: "
-            text += ", ".join(f"{value} ({n} cells)" for value, n in found.items()) + "."
+            which = {value: _whose(results["runs"], key, value) for value in found}
+            text += ", ".join(f"{value} ({n} cells{which[value]})" for value, n in found.items())
+            text += "."
     return text
+
+
+def _whose(runs: Sequence[Mapping[str, Any]], key: str, value: str) -> str:
+    """Return `: ce, sym 40, seed 0; ...`, the cells of a value; nothing where runs do not say."""
+    cells = [
+        f"{run['method']}, {run['column']}, seed {run['seed']}"
+        for run in runs
+        if str(run.get({"name": "machine"}.get(key, key))) == value
+    ]
+    return f": {'; '.join(cells)}" if cells else ""
 
 
 def _rates(results: Results) -> str:

@@ -24,10 +24,10 @@ import torch
 
 from unswayed.bench.grid import Cell
 from unswayed.build import pick_device, train
-from unswayed.errors import InterruptedRunError, UsageError
+from unswayed.errors import BusyError, InterruptedRunError, UsageError
 from unswayed.recipe import Recipe
 from unswayed.training.durable import StopRequest, stop_on_signal
-from unswayed.training.run import Run
+from unswayed.training.run import Run, remove_leftovers
 from unswayed.types import Epoch, Step
 
 NEEDLESS = ("checkpoints", "records")
@@ -35,12 +35,16 @@ NEEDLESS = ("checkpoints", "records")
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 TOLD = 0.5  # seconds between two words of a worker on its progress
+BUSY = 2.0  # seconds until a cell that another process has is looked at again
 POLITE = 60.0  # seconds that a worker has to save its state when it is asked to stop
 
 
 @dataclass(frozen=True)
 class Event:
-    """A cell has come so far; share 1 is its end, and with a failure it ended badly."""
+    """A cell has come so far; share 1 is its end, and with a failure it ended badly.
+
+    Share 0 is a cell that another process is working on: it is tried again later.
+    """
 
     cell: Cell
     share: float
@@ -79,6 +83,26 @@ def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
     return found
 
 
+def elsewhere(cells: Sequence[Cell], folder: Path) -> dict[str, Path]:
+    """Return where grids beside this one have trained cells already, by the cells' folders.
+
+    Args:
+        cells: those that are not finished yet.
+        folder: of the grid; those of others lie beside it.
+    """
+    known: dict[str, Path] = {}
+    for file in sorted(folder.parent.glob("*/*/*/*/recipe.toml")):
+        half = file.parent.name.startswith(".")  # a copy that was interrupted
+        if folder not in file.parents and not half and Run(file.parent).finished:
+            known.setdefault(file.read_text(encoding="utf-8"), file.parent)
+    sources = {cell.folder: known.get(cell.recipe.to_toml()) for cell in cells}
+    return {
+        place: source
+        for place, source in sources.items()
+        if source is not None and not (folder / place).exists()
+    }
+
+
 def borrow(cells: Sequence[Cell], folder: Path, *, keep: bool = False) -> list[Cell]:
     """Copy what grids beside this one have trained already: the same recipe is the same training.
 
@@ -87,23 +111,19 @@ def borrow(cells: Sequence[Cell], folder: Path, *, keep: bool = False) -> list[C
         folder: of the grid; those of others lie beside it.
         keep: copy checkpoints and per-sample records too, where they are.
     """
-    known: dict[str, Path] = {}
-    for file in sorted(folder.parent.glob("*/*/*/*/recipe.toml")):
-        half = file.parent.name.startswith(".")  # a copy that was interrupted
-        if folder not in file.parents and not half and Run(file.parent).finished:
-            known.setdefault(file.read_text(encoding="utf-8"), file.parent)
-    found = []
-    for cell in cells:
-        source, place = known.get(cell.recipe.to_toml()), folder / cell.folder
-        if source is not None and not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            copy = place.with_name(f".{place.name}")
-            shutil.rmtree(copy, ignore_errors=True)
-            left_out = () if keep else NEEDLESS
-            shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*left_out))
+    sources = elsewhere(cells, folder)
+    for name, source in sources.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(place)
+        copy = place.with_name(f".{place.name}.{os.getpid()}.new")
+        left_out = () if keep else NEEDLESS
+        shutil.copytree(source, copy, ignore=shutil.ignore_patterns(*left_out))
+        try:
             copy.rename(place)
-            found.append(cell)
-    return found
+        except OSError:  # another process has just made it
+            shutil.rmtree(copy, ignore_errors=True)
+    return [cell for cell in cells if cell.folder in sources]
 
 
 def run_cells(
@@ -128,6 +148,7 @@ def run_cells(
                 events = list(_listen(crew))
                 if stop.signal_number:  # workers that Ctrl-C has ended already did not fail
                     raise _stopped(crew, stop)
+                waiting[:0] = [event.cell for event in events if event.share == 0]
                 yield from events
         finally:
             _dismiss(crew)
@@ -180,7 +201,7 @@ def _listen(crew: list[Worker]) -> Iterator[Event]:
             crew.remove(worker)
             share, failure = 1.0, _death(worker.process.exitcode)
         cell = worker.cell
-        if share == 1:
+        if share in (0, 1):
             worker.cell = None
         if cell is not None:
             yield Event(cell, share, failure)
@@ -263,7 +284,11 @@ def work(pipe: Connection, keep: bool) -> None:
     try:
         while task := pipe.recv():
             recipe, path = task
-            pipe.send((1.0, _trained(recipe, path, pipe, keep)))
+            try:
+                pipe.send((1.0, _trained(recipe, path, pipe, keep)))
+            except BusyError:
+                time.sleep(BUSY)
+                pipe.send((0.0, ""))
     except (EOFError, OSError, InterruptedRunError, KeyboardInterrupt):
         return
 
@@ -289,7 +314,7 @@ def _trained(recipe: Recipe, path: Path, pipe: Connection, keep: bool) -> str:
 
     try:
         run = train(recipe, run=path, watch=watch)
-    except InterruptedRunError:
+    except (InterruptedRunError, BusyError):
         raise
     except Exception as error:  # whatever it was, it is this cell's and not the others'
         return describe(error)

@@ -1,13 +1,16 @@
 """Train a grid of methods, settings and seeds, and make its table.
 
-GRID is a TOML file or the name of a shipped grid (see `unswayed list grids`). Cells run side by
-side, one thread each, or one per GPU. Called again, it goes on where it stopped.
+GRID is a TOML file or the name of a shipped grid (see `unswayed list grids`). Words such as
+data.root=DIR or train.holdout=0.1 are for all its cells. Cells run side by side, one thread each,
+or one per GPU. Called again, it goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -24,7 +27,15 @@ from unswayed.bench import results
 from unswayed.bench.cost import Estimate, estimates
 from unswayed.bench.formats import FORMATS
 from unswayed.bench.grid import Cell, Grid
-from unswayed.bench.runner import Event, borrow, default_workers, finished, run_cells
+from unswayed.bench.runner import (
+    Event,
+    borrow,
+    default_workers,
+    elsewhere,
+    finished,
+    run_cells,
+)
+from unswayed.build import pick_device
 from unswayed.cli.progress import QUIET_SECONDS, OnTerminal
 from unswayed.cli.show import console
 from unswayed.errors import UsageError
@@ -34,6 +45,7 @@ from unswayed.training.run import Run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("grid", metavar="GRID", help="a grid file, or the name of a shipped grid")
+    parser.add_argument("words", nargs="*", metavar="key=value", help="overrides for all cells")
     parser.add_argument("--runs", metavar="DIR", help="where the runs go (runs/NAME OF THE GRID)")
     parser.add_argument("--workers", type=int, metavar="N", help="cells at a time (all cores)")
     parser.add_argument("--save", metavar="DIR", help="also write the results as JSON and Markdown")
@@ -66,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
-    grid = Grid.load(args.grid, args.scale, args.seeds)
+    grid = Grid.load(args.grid, args.scale, args.seeds, args.words)
     workers = default_workers(grid.cells) if args.workers is None else args.workers
     if workers < 1:
         raise UsageError("--workers must be at least 1")
@@ -76,46 +88,80 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         _estimate(grid, grid.only(args.only), folder, workers)
         return 0
+    cells = grid.only(args.only)
+    target = Path(args.save) / f"{grid.name}.json" if args.save else None
+    if target is not None:
+        _check_room(grid, len(grid.cells), target)
+        _check_writable(target.parent)
     failed: dict[str, str] = {}
     if not args.table_only:
-        failed = _train(grid.only(args.only), folder, workers, keep=args.keep)
+        _check_writable(folder)
+        failed = _train(cells, folder, workers, keep=args.keep)
     found = results.collect(grid, folder, _command(args))
-    _show(found)
-    if args.save:
+    _show(found, cells)
+    if target is not None:
         formats = {name: FORMATS[name] for name in args.formats}
-        _check_room(found, Path(args.save) / f"{grid.name}.json")
-        for path in results.save(found, Path(args.save), formats):
+        _check_room(grid, len(found["runs"]), target)
+        for path in results.save(found, target.parent, formats):
             print(path)
+    reasons: dict[str, list[str]] = {}
     for cell, why in failed.items():
-        print(f"failed: {cell}: {why}", file=sys.stderr)
+        reasons.setdefault(why, []).append(cell)
+    for why, those in reasons.items():
+        more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+        print(f"failed: {those[0]}{more}: {why}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _check_room(found: results.Results, file: Path) -> None:
-    """Refuse to replace results by such of fewer runs."""
+def _check_room(grid: Grid, runs: int, file: Path) -> None:
+    """Refuse to replace results by such of fewer runs, or of another grid."""
     if not file.is_file():
         return
-    before = len(json.loads(file.read_text(encoding="utf-8"))["runs"])
-    if before > len(found["runs"]):
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+        before, extends = len(known["runs"]), known["extends"]
+    except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
-            f"{file} has {before} runs, and these are {len(found['runs'])}: it is left as it is. "
+            f"{file} is not the results of a grid; remove it, or choose another --save"
+        ) from error
+    if extends != grid.extends:
+        raise UsageError(
+            f"{file} holds results of another grid called {grid.name!r} (it extends {extends!r}, "
+            f"not {grid.extends!r}); choose another --save, or rename the grid's file"
+        )
+    if before > runs:
+        raise UsageError(
+            f"{file} has {before} runs, and these are {runs}: it is left as it is. "
             "Choose another --save, more --seeds, or remove it"
         )
+
+
+def _check_writable(folder: Path) -> None:
+    """Make a folder before hours are spent on what it is for."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}; choose another") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{folder} cannot be written to; choose another")
 
 
 def _command(args: argparse.Namespace) -> str:
     """Return the command that makes these numbers again."""
     scale = f" --scale {args.scale}" if args.scale else ""
     seeds = f" --seeds {args.seeds}" if args.seeds is not None else ""
-    return f"unswayed bench {args.grid}{scale}{seeds}"
+    words = "".join(f" {shlex.quote(word)}" for word in args.words)
+    return f"unswayed bench {args.grid}{words}{scale}{seeds}"
 
 
 def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
     """List the cells with what they cost; those that are finished cost nothing any more."""
     done = {cell.folder for cell in finished(cells, folder)}
+    done |= elsewhere([cell for cell in cells if cell.folder not in done], folder).keys()
     shown = Table(box=box.SIMPLE_HEAD)
-    for name in ("cell", "seeds", "method", "epochs", "PFLOP each", "hours each", "left"):
-        shown.add_column(name, justify="left" if name in ("cell", "method") else "right")
+    words = ("cell", "method", "settings")
+    for name in (*words, "seeds", "epochs", "PFLOP each", "hours each", "left"):
+        shown.add_column(name, justify="left" if name in words else "right")
     groups: dict[tuple[str, str], list[tuple[Cell, Estimate]]] = {}
     for cell, cost in Waiting(estimates(cells, grid.shapes), len(cells)):
         groups.setdefault((cell.row.key, cell.column), []).append((cell, cost))
@@ -125,16 +171,19 @@ def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> 
         flops, seconds = flops + len(left) * cost.flops, seconds + len(left) * cost.seconds
         shown.add_row(
             Text(f"{cell.row.label}, {cell.column}"),
-            str(len(group)),
             Text(cell.method),
+            Text(cell.settings),
+            str(len(group)),
             cell.recipe.settings.budget or str(cell.recipe.settings.epochs),
             _short(cost.flops / 1e15),
             _short(cost.seconds / 3600),
             str(len(left)),
         )
     console().print(shown)
+    kinds = sorted({pick_device(cell.recipe.settings.device).type for cell in cells})
+    one = " and ".join("core" if kind == "cpu" else kind for kind in kinds)
     console().print(
-        f"left: {_short(flops / 1e15)} PFLOP, {_short(seconds / 3600)} hours of one core, "
+        f"left: {_short(flops / 1e15)} PFLOP, {_short(seconds / 3600)} hours of one {one}, "
         f"{_short(seconds / 3600 / workers)} hours with {workers} at a time. Counted and timed on "
         "this machine in a few small steps with random images; evaluation is not in it.",
         highlight=False,
@@ -283,13 +332,31 @@ class Watcher(OnTerminal[Live]):
         return " ".join(words) or "·"
 
 
-def _show(found: results.Results) -> None:
-    titles = {"last": "test accuracy, last epoch, %", "selected": "selected on noisy hold-out, %"}
-    for number, title in titles.items():
-        header, *rows = results.table(found, number, rank=False)
-        shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
-        for place, name in enumerate(header):
-            shown.add_column(Text(name), justify="right" if place else "left")
-        for row in rows:
-            shown.add_row(*map(Text, row))
-        console().print(shown)
+def _show(found: results.Results, cells: Sequence[Cell]) -> None:
+    """Print the tables of these cells, and what others published of them."""
+    keys, names = {cell.row.key for cell in cells}, {cell.column for cell in cells}
+    found = {
+        **found,
+        "methods": [method for method in found["methods"] if method["key"] in keys],
+        "columns": [column for column in found["columns"] if column["name"] in names],
+    }
+    for number, what in results.WHAT.items():
+        if results.values(found, number):
+            _print(f"test accuracy, {what}, %", results.table(found, number, rank=False))
+    for number in found.get("published", {}).get("numbers", {}):
+        title = f"{results.WHAT[number]}, %: ours / {found['published']['source']} / difference"
+        _print(title, results.beside(found, number))
+
+
+def _print(title: str, table: Sequence[Sequence[str]]) -> None:
+    header, *rows = table
+    shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
+    for place, name in enumerate(header):
+        shown.add_column(Text(name), justify="right" if place else "left")
+    for row in rows:
+        shown.add_row(*(Text(cell, style=_colour(cell)) for cell in row))
+    console().print(shown)
+
+
+def _colour(cell: str) -> str:
+    return "green" if cell.endswith("▲") else "red" if cell.endswith("▼") else ""

@@ -4,8 +4,9 @@ NAME is one of
 
 {names}
 
-What it needs is trained first, as runs below --runs, and not trained again. RECIPE is what is
-trained on: noisy digits unless you name another, such as
+What it needs is trained first, as runs below --runs, unless the same recipe has been trained
+there, by a grid or for another figure; `sweeps` shows the grids paper/lambda and paper/tau and
+trains nothing. RECIPE is what is trained on: noisy digits unless you name another, such as
 paper-simsiam data.name=cifar10 noise.name=symmetric noise.rate=0.4
 """
 
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds < 1:
         raise UsageError("--seeds must be at least 1")
     module = figures.figure(args.name)
+    if args.words and args.name in figures.FROM_GRIDS:
+        raise UsageError(f"{args.name} shows what its grids have trained, and takes no recipe")
     named = bool(args.words) and "=" not in args.words[0]
     recipe = Recipe.load(*args.words) if named else Recipe.load(RECIPE, *args.words)
     folder = Path(args.runs) / f"figure-{args.name}"

@@ -8,6 +8,7 @@ figure of that and of nothing else.
 from __future__ import annotations
 
 import importlib
+import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -41,9 +42,30 @@ class Lab:
     """Shows the events of a training that has no run folder."""
 
     def train(self, recipe: Recipe, *words: str, seed: int, name: str) -> tuple[Recipe, Run]:
-        """Train a recipe with some words changed, and return it with its run."""
-        own = with_words(recipe, *words, seed=seed)
-        return own, self.fit(own, self.folder / f"{name}-seed{seed}")
+        """Train a recipe with some words changed, and return it with its run.
+
+        What is in the folders beside this figure's, trained by a grid or for another figure, is
+        not trained again.
+        """
+        own, place = with_words(recipe, *words, seed=seed), self.folder / f"{name}-seed{seed}"
+        same = None if place.exists() else equal_run(own, self.folder.parent)
+        return own, same or self.fit(own, place)
+
+
+def equal_run(recipe: Recipe, runs: Path) -> Run | None:
+    """Return a finished run of this recipe somewhere below a folder; threads do not count."""
+
+    def without_threads(sections: Measured) -> Measured:
+        options = {key: value for key, value in sections["train"].items() if key != "threads"}
+        return {**sections, "train": options, "description": ""}
+
+    wanted = without_threads(tomllib.loads(recipe.to_toml()))
+    for file in sorted(runs.rglob("recipe.toml")):
+        run = Run(file.parent)
+        half = file.parent.name.startswith(".")  # a copy that was interrupted
+        if not half and run.finished and without_threads(run.recipe) == wanted:
+            return run
+    return None
 
 
 def with_words(recipe: Recipe, *words: str, seed: int) -> Recipe:
@@ -76,6 +98,9 @@ NAMES = {
     "information": "what frozen features tell of true and of wrong labels, in bits",
 }
 """Name and subject of each figure."""
+
+FROM_GRIDS = ("sweeps",)
+"""These train nothing, but show what grids have trained."""
 
 
 def figure(name: str) -> ModuleType:

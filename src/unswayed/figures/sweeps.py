@@ -19,15 +19,21 @@ GRIDS = {"λ": "paper/lambda", "τ": "paper/tau"}
 def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return the last test accuracies of both grids, which `unswayed bench` has trained.
 
-    The runs of the grids lie beside the folder of this figure. They are of the full scale if there
-    are such of both grids, and of the two-core scale otherwise.
+    The runs of the grids lie beside the folder of this figure. Of the full and the two-core scale
+    that one is drawn of which more is finished.
     """
     del recipe  # the grids have their own
     runs = lab.folder.parent
+    done: dict[str, int] = {}
+    scales: dict[str, dict[str, Measured]] = {}
     for scale in ("full", "cpu"):
         found = {letter: _sweep(Grid.load(name, scale), runs) for letter, name in GRIDS.items()}
         if all(any(sweep["values"].values()) for sweep in found.values()):
-            return {"recipe": "", "scale": scale, "sweeps": found}
+            scales[scale] = found
+            done[scale] = sum(bool(v) for sweep in found.values() for v in sweep["values"].values())
+    if scales:
+        scale = max(done, key=done.__getitem__)
+        return {"recipe": "", "scale": scale, "sweeps": scales[scale]}
     commands = " and ".join(f"unswayed bench {name} --scale cpu" for name in GRIDS.values())
     raise UsageError(f"{runs} has no finished runs of both sweeps; first: {commands}")
 

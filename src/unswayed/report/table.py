@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from scipy import stats
 
 from unswayed.training.run import Run
+
+LEVEL = 0.95
+"""Of all intervals."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,24 @@ class Spread:
         deviation = statistics.stdev(values) if len(values) > 1 else 0.0
         return cls(statistics.fmean(values), deviation, len(values))
 
-    def percent(self) -> str:
+    def percent(self, digits: int = 1) -> str:
         """Return `97.3 ± 0.4 %`, or `97.3 %` for a single run."""
-        spread = f" ± {100 * self.deviation:.1f}" if self.n > 1 else ""
-        return f"{100 * self.mean:.1f}{spread} %"
+        spread = f" ± {100 * self.deviation:.{digits}f}" if self.n > 1 else ""
+        return f"{100 * self.mean:.{digits}f}{spread} %"
+
+    def against(self, other: Spread) -> Literal["above", "below", "near", "unknown"]:
+        """Return where this mean stands, by Welch's interval; with one run nothing is known."""
+        if min(self.n, other.n) < 2:
+            return "unknown"
+        parts = [each.deviation**2 / each.n for each in (self, other)]
+        far, half = self.mean - other.mean, 0.0
+        if any(parts):
+            loss = sum(p**2 / (each.n - 1) for p, each in zip(parts, (self, other), strict=True))
+            freedom = sum(parts) ** 2 / loss
+            half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(sum(parts))
+        if abs(far) <= half:
+            return "near"
+        return "above" if far > 0 else "below"
 
     def seconds(self) -> str:
         """Return a whole number of seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -65,21 +66,29 @@ def epochs_within(budget: Budget, probe: Trainer) -> int:
         budget: what may be spent.
         probe: a trainer of `PROBED` epochs that nobody needs afterwards: it makes a few real steps.
     """
-    timed, last = budget.kind == "seconds", probe.settings.epochs - 1
+    total = course(probe, timed=budget.kind == "seconds")
+    epochs = int(budget.amount / total(1))
+    while epochs and total(epochs + 1) <= budget.amount:
+        epochs += 1
+    if epochs < 1:
+        raise UsageError(
+            f"train.budget: one epoch takes {Budget(budget.kind, total(1))}, more than the whole "
+            f"budget of {budget}; allow more, or choose a smaller model"
+        )
+    return epochs
+
+
+def course(probe: Trainer, *, timed: bool = False) -> Callable[[int], float]:
+    """Return what a training of so many epochs takes, as a function: operations or seconds."""
+    last = probe.settings.epochs - 1
     points = sorted({round(share * last) for share in ((0, 1) if timed else COUNTED)})
     costs = [probe.epoch_cost(epoch, timed=timed)[int(timed)] for epoch in points]
     progress = [epoch / (last + 1) for epoch in points]
 
     def total(epochs: int) -> float:
+        if epochs == 1:
+            return max(costs)
         places = (bisect_right(progress, epoch / epochs) for epoch in range(epochs))
         return sum(max(costs[place - 1 : place + 1]) for place in places)
 
-    epochs = int(budget.amount / max(costs))
-    while epochs and total(epochs + 1) <= budget.amount:
-        epochs += 1
-    if epochs < 1:
-        raise UsageError(
-            f"train.budget: one epoch takes {Budget(budget.kind, max(costs))}, more than the whole "
-            f"budget of {budget}; allow more, or choose a smaller model"
-        )
-    return epochs
+    return total

@@ -12,6 +12,7 @@ model.safetensors, selected.safetensors, config.json, README.md, summary.json   
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
@@ -19,6 +20,7 @@ import shutil
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unswayed.data import Dataset
-from unswayed.errors import DamagedFileError, UsageError
+from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
 from unswayed.training import files
@@ -70,7 +72,7 @@ class Run:
         """Make the folder beside its place, then rename it: it is complete or not there."""
         new = path.with_name(f".{path.name}.{os.getpid()}.new")
         try:
-            _remove_leftovers(path)
+            remove_leftovers(path)
             for folder in (new, new / "records", new / "checkpoints"):
                 folder.mkdir(parents=True)
             columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
@@ -86,6 +88,8 @@ class Run:
             files.sync_folder(path.parent)
         except OSError as error:
             shutil.rmtree(new, ignore_errors=True)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and (path / "recipe.toml").is_file():
+                raise BusyError(f"another process has just made {path}; wait for it") from None
             raise UsageError(f"the run folder {path} cannot be written: {error}") from error
         return cls(path)
 
@@ -170,6 +174,13 @@ class Run:
         there = (self.path / "selected.safetensors").is_file()
         return ["last", "selected"] if there else ["last"]
 
+    def note_resumed(self, commit: str | None) -> None:
+        """Add to the provenance that the run goes on, and with which code."""
+        known = self.provenance
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        known["resumed"] = [*known.get("resumed", []), {"commit": commit, "started": now}]
+        files.write_json(self.path / "provenance.json", known)
+
     @property
     def config(self) -> dict[str, Any]:
         """What the weights are for: classes, image size, normalisation, architecture."""
@@ -182,7 +193,7 @@ class Run:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise UsageError(f"another process is working on {self.path}; wait for it") from None
+            raise BusyError(f"another process is working on {self.path}; wait for it") from None
         try:
             yield
         finally:
@@ -246,8 +257,11 @@ def _in_order(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [int(part) for part in path.stem.split("-")[1:]])
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove half-made folders of processes that were killed while making this run."""
+def remove_leftovers(path: Path) -> None:
+    """Remove half-made folders of processes that were killed while making this run.
+
+    They are called `.NAME.PID.new`.
+    """
     for folder in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
         pid = folder.name.split(".")[-2]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
