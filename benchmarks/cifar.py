@@ -56,9 +56,8 @@ PUBLISHED = (
     Other("CTRR (BYOL), last", "official-cifar10", "last", "ctrr-byol", 214.0, "D"),
     Other("CTRR (BYOL) + GCE, last", "official-cifar10", "last", "ctrr-byol-gce", 214.0, "s"),
 )
-"""Table 1 of the paper and the published code: 550 epochs of a PreAct ResNet-18. 278 PFLOP says
-`unswayed bench paper/table1 --dry-run`; 214 is 550 times what an epoch of
-`benchmarks/confirmation.py` counts."""
+"""Table 1 of the paper and the published code: 550 epochs of a PreAct ResNet-18. What they cost is
+said by `unswayed bench --dry-run` of `paper/table1` and `paper/official-cifar10`."""
 
 OFFICIAL = "2021"
 LADDER = {"0.02": 16, "0.06": 32, "0.2": 32, "0.5": 64}

@@ -144,6 +144,11 @@ def test_ours_and_the_published_number_are_shown_of_what_was_asked_for(grid, cap
     assert "clean" not in out
 
 
+def test_a_table_of_nothing_says_so(grid, capsys):
+    assert main([*WORDS, "--table-only"]) == 0
+    assert "no cell is finished yet" in capsys.readouterr().err
+
+
 def test_equal_failures_are_told_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_grid(tmp_path, methods='["ce"]')

@@ -103,15 +103,15 @@ def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, A
 
 def _method(cells: Sequence[Cell]) -> dict[str, Any]:
     row, method = cells[0].row, cells[0].row.method
-    presets = {
-        cell.column: f"{cell.method} ({cell.settings})" for cell in cells if cell.method != row.name
-    }
+    chosen = [cell for cell in cells if cell.method != row.name]
+    presets = {cell.column: cell.method for cell in chosen}
+    settings = {cell.column: cell.settings for cell in chosen}
     return {
         "key": row.key,
         "label": row.label,
         "method": row.name,
         "options": cells[0].options,
-        **({"presets": presets} if presets else {}),
+        **({"presets": presets, "settings": settings} if presets else {}),
         "paper": method.paper,
         "networks": method.networks,
         "forwards": method.forwards,
@@ -393,7 +393,7 @@ def render(results: Results) -> str:
         last=markdown(table(results, "last", rank=True)),
         selected=(
             SELECTED.format(table=markdown(table(results, "selected", rank=True)))
-            if values(results, "selected")
+            if values(results, "selected") or not results["runs"]
             else NO_HOLDOUT
         ),
         oracle=markdown(table(results, "oracle_best", rank=True)),
@@ -445,12 +445,17 @@ def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
             groups.setdefault(" ".join(method["options"]), []).append(method["label"])
     lines = [f"- {', '.join(labels)}: `{options}`" for options, labels in groups.items()]
     lines += [
-        f"- {method['label']}: "
-        + "; ".join(f"{column}: `{name}`" for column, name in method["presets"].items())
-        for method in methods
-        if method.get("presets")
+        f"- {method['label']}: {_presets(method)}" for method in methods if "presets" in method
     ]
     return ", except:\n\n" + "\n".join(lines) if lines else "."
+
+
+def _presets(method: Mapping[str, Any]) -> str:
+    """Return which preset a method has in which columns: "`ctrr/cifar10-sym20` (λ 50): sym 20"."""
+    columns: dict[str, list[str]] = {}
+    for column, name in method["presets"].items():
+        columns.setdefault(f"`{name}` ({method['settings'][column]})", []).append(column)
+    return "; ".join(f"{preset}: {', '.join(names)}" for preset, names in columns.items())
 
 
 def _failures(failures: Mapping[str, str]) -> str:

@@ -340,6 +340,8 @@ def _show(found: results.Results, cells: Sequence[Cell]) -> None:
         "methods": [method for method in found["methods"] if method["key"] in keys],
         "columns": [column for column in found["columns"] if column["name"] in names],
     }
+    if not found["runs"]:
+        print("no cell is finished yet", file=sys.stderr)
     for number, what in results.WHAT.items():
         if results.values(found, number):
             _print(f"test accuracy, {what}, %", results.table(found, number, rank=False))
