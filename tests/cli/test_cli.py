@@ -254,7 +254,7 @@ def test_words_may_stand_behind_options():
         ["train", "digits", "--run", "x", "more"],
         ["train", "digits", "--rum=x"],
         ["compare", "runs", "--what=3"],
-        ["bench", "grid", "--save", "x", "train.epochs=2"],
+        ["resume", "x", "train.epochs=2"],
     ],
 )
 def test_what_is_not_understood_is_refused(words, capsys):
