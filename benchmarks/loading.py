@@ -30,9 +30,11 @@ def make_jpegs(root: Path, count: int) -> None:
     import numpy as np
     from PIL import Image
 
-    if (root / "done").exists() and (made := len(list(root.glob("jpegs/*/*.jpg")))) != count:
-        sys.exit(f"{root} has {made} images, not {count}; remove it, or choose another --folder")
     if (root / "done").exists():
+        made = len(list(root.glob("jpegs/*/*.jpg")))
+        if made != count:
+            advice = "remove it, or choose another --folder"
+            sys.exit(f"{root} has {made} images, not {count}; {advice}")
         return
     rng = np.random.default_rng(0)
     for k in range(CLASSES):

@@ -18,10 +18,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from scipy import stats
-
 from unswayed.bench.results import Results, markdown
-from unswayed.report.table import LEVEL
+from unswayed.report.table import t_quantile
 from unswayed.training.files import write_text
 
 ALIKE = 1.0
@@ -119,7 +117,7 @@ def _finding(rival: str, differences: Sequence[float], least: float) -> Finding:
     n, mean = len(differences), fmean(differences)
     if n < 2:
         return Finding(rival, mean, -math.inf, math.inf, n, least)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * stdev(differences) / math.sqrt(n)
+    half = t_quantile(n - 1) * stdev(differences) / math.sqrt(n)
     return Finding(rival, mean, mean - half, mean + half, n, least)
 
 

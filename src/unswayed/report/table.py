@@ -8,12 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from unswayed.training.run import Run
 
 LEVEL = 0.95
 """Of all intervals."""
+
+
+def t_quantile(freedom: float) -> float:
+    """Return how many standard errors an interval reaches to either side of a mean."""
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slow to import
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Spread:
         if any(parts):
             loss = sum(p**2 / (each.n - 1) for p, each in zip(parts, (self, other), strict=True))
             freedom = sum(parts) ** 2 / loss
-            half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * math.sqrt(sum(parts))
+            half = t_quantile(freedom) * math.sqrt(sum(parts))
         if abs(far) <= half:
             return "near"
         return "above" if far > 0 else "below"
