@@ -44,7 +44,7 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
 	$(BIN)/python benchmarks/cifar.py final --save results
 
-PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3) table4 table5 table6 table7 lambda tau
+PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information
 CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam memorisation gradient-share pair-precision)
 WORDS = paper/cifar noise.name=symmetric noise.inclusive=true noise.rate=0.6

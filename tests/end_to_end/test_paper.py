@@ -23,7 +23,9 @@ NEEDS_CIFAR = pytest.mark.skipif(
     not os.environ.get("UNSWAYED_DATA"), reason="needs the real CIFAR files"
 )
 SMALL = [
-    pytest.param(name, marks=NEEDS_CIFAR if name in ("paper/table2", "paper/table3") else ())
+    pytest.param(
+        name, marks=NEEDS_CIFAR if name in ("paper/table2", "paper/table3", "paper/parts") else ()
+    )
     for name in GRIDS
     if "official" not in name
 ]
