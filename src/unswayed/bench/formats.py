@@ -35,6 +35,11 @@ class Place(NamedTuple):
             return None
         return 100 * (self.ours.mean - self.theirs.mean)
 
+    @property
+    def digits(self) -> int:
+        """Decimals of ours: as many as theirs have, to be comparable."""
+        return DIGITS if self.theirs else 1
+
 
 def places(results: Results, number: str) -> Iterator[list[Place]]:
     """Yield the rows of a table."""
@@ -119,10 +124,7 @@ def to_latex(results: Results) -> str:
     for number, what in WHAT.items():
         lines = []
         for row in places(results, number):
-            cells = [
-                _tex(percent(place.ours, results["seeds"], DIGITS if place.theirs else 1))
-                for place in row
-            ]
+            cells = [_tex(percent(place.ours, results["seeds"], place.digits)) for place in row]
             lines.append(" & ".join([_tex(row[0].method["label"]), *cells]) + r" \\")
             if any(place.theirs for place in row):
                 grey = [_grey(place) for place in row]
@@ -226,7 +228,7 @@ def _cell(place: Place, seeds: int) -> str:
         )
         for run in place.runs
     )
-    text = escape(percent(place.ours, seeds, DIGITS if place.theirs else 1))
+    text = escape(percent(place.ours, seeds, place.digits))
     if place.theirs is not None:
         text += f"<small>{escape(percent(place.theirs, place.theirs.n, DIGITS))}"
         if place.difference is not None:

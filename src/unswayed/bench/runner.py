@@ -27,7 +27,7 @@ from unswayed.build import pick_device, train
 from unswayed.errors import BusyError, InterruptedRunError, UsageError
 from unswayed.recipe import Recipe
 from unswayed.training.durable import StopRequest, stop_on_signal
-from unswayed.training.run import Run, remove_leftovers
+from unswayed.training.run import Run, finished_runs, remove_leftovers
 from unswayed.types import Epoch, Step
 
 NEEDLESS = ("checkpoints", "records")
@@ -91,10 +91,10 @@ def elsewhere(cells: Sequence[Cell], folder: Path) -> dict[str, Path]:
         folder: of the grid; those of others lie beside it.
     """
     known: dict[str, Path] = {}
-    for file in sorted(folder.parent.glob("*/*/*/*/recipe.toml")):
-        half = file.parent.name.startswith(".")  # a copy that was interrupted
-        if folder not in file.parents and not half and Run(file.parent).finished:
-            known.setdefault(file.read_text(encoding="utf-8"), file.parent)
+    for run in finished_runs(folder.parent, "*/*/*/*"):
+        if folder not in run.path.parents:
+            text = (run.path / "recipe.toml").read_text(encoding="utf-8")
+            known.setdefault(text, run.path)
     sources = {cell.folder: known.get(cell.recipe.to_toml()) for cell in cells}
     return {
         place: source

@@ -20,7 +20,7 @@ from unswayed.build import Watch, train
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
 from unswayed.registry import did_you_mean
-from unswayed.training.run import Run
+from unswayed.training.run import Run, finished_runs
 
 Measured = dict[str, Any]
 
@@ -60,12 +60,8 @@ def equal_run(recipe: Recipe, runs: Path) -> Run | None:
         return {**sections, "train": options, "description": ""}
 
     wanted = without_threads(tomllib.loads(recipe.to_toml()))
-    for file in sorted(runs.rglob("recipe.toml")):
-        run = Run(file.parent)
-        half = file.parent.name.startswith(".")  # a copy that was interrupted
-        if not half and run.finished and without_threads(run.recipe) == wanted:
-            return run
-    return None
+    same = (run for run in finished_runs(runs) if without_threads(run.recipe) == wanted)
+    return next(same, None)
 
 
 def with_words(recipe: Recipe, *words: str, seed: int) -> Recipe:

@@ -277,3 +277,11 @@ def find_runs(path: str | Path) -> list[Run]:
     if not below:
         raise UsageError(f"{top} is not a run folder, and there is none in it")
     return [Run(folder) for folder in below]
+
+
+def finished_runs(top: Path, pattern: str = "**") -> Iterator[Run]:
+    """Yield the finished runs in folders below one; copies that were interrupted are left out."""
+    for file in sorted(top.glob(f"{pattern}/recipe.toml")):
+        run = Run(file.parent)
+        if run.finished and not run.path.name.startswith("."):
+            yield run
