@@ -86,6 +86,8 @@ PositiveSchedule = Annotated[Scheduled, _within(1e-6, math.inf)]
 PositiveFractionSchedule = Annotated[Scheduled, _within(1e-6, 1)]
 NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
 FractionSchedule = Annotated[Scheduled, _within(0, 1)]
+ThresholdSchedule = Annotated[Scheduled, _within(0, 2)]
+"""Of a share; above 1, nothing reaches it."""
 
 
 def restart_epoch(share: float, epochs: int) -> int:

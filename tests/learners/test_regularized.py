@@ -76,6 +76,8 @@ def test_lambda_zero_is_the_plain_loss_with_its_gradient(loss, batch):
         learner(batch).total.backward()
     for a, b in zip(plain.classifier.parameters(), zero.classifier.parameters(), strict=True):
         assert torch.equal(a.grad, b.grad)
+    for a, b in zip(plain.classifier.buffers(), zero.classifier.buffers(), strict=True):
+        assert torch.equal(a, b)  # running statistics, which predictions depend on
 
 
 def test_lambda_may_be_a_schedule(batch):

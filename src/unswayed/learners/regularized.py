@@ -59,6 +59,9 @@ class Regularized(Learner):
         super().__init__()
         if (framework is None) != (regularizer is None):
             raise ValueError("a framework and a regularizer come together or not at all")
+        if regularizer is not None and regularizer.weight == 0 and label_view == "weak":
+            # What has no weight leaves no trace: strong views would go into running statistics.
+            framework = regularizer = None
         if correction is not None and loss.has_memory:
             raise UsageError(
                 "learner.correction needs a loss that can be asked about any label; this loss "

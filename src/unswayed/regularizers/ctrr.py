@@ -14,7 +14,7 @@ from unswayed.regularizers import (
     register,
 )
 from unswayed.regularizers.pairs import agreement
-from unswayed.schedules import FractionSchedule, NonNegativeSchedule, value_at
+from unswayed.schedules import NonNegativeSchedule, ThresholdSchedule, value_at
 
 
 def ctrr_loss(
@@ -51,7 +51,7 @@ class CTRR(Regularizer):
     def __init__(
         self,
         weight: NonNegativeSchedule = 50.0,
-        tau: FractionSchedule = 0.4,
+        tau: ThresholdSchedule = 0.4,
         clamp: Clamp = "similarity",
         pair_weight: PairWeight = "soft",
     ) -> None:
@@ -59,7 +59,8 @@ class CTRR(Regularizer):
 
         Args:
             weight: λ, the factor of this term in the objective.
-            tau: τ, the agreement p_i·p_j from which on a pair is selected.
+            tau: τ, the agreement p_i·p_j from which on a pair is selected; above 1 only the two
+                views of an image attract.
             clamp: what is kept away from 1, the similarity or every coordinate.
             pair_weight: weigh a selected pair by p_i·p_j (soft) or by 1 (hard).
         """
