@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from unswayed.bench.grid import Cell, Grid
@@ -113,10 +114,6 @@ def _method(cells: Sequence[Cell]) -> dict[str, Any]:
         "options": cells[0].options,
         **({"presets": presets, "settings": settings} if presets else {}),
         "paper": method.paper,
-        "networks": method.networks,
-        "forwards": method.forwards,
-        "backwards": method.backwards,
-        "cost": round(method.cost, 3),
     }
 
 
@@ -211,17 +208,17 @@ def published_number(results: Results, number: str, method: str, column: str) ->
 
 
 def relative_seconds(results: Results, method: str) -> float | None:
-    """Return the seconds of an epoch in those of cross entropy, the least of the columns.
+    """Return the seconds of an epoch in those of cross entropy, over the columns that both have.
 
     Other work on the machine only adds to a time, so the quickest seed of a column counts.
     """
-    ratios = []
     plain = next((m["key"] for m in results["methods"] if m.get("method") == REFERENCE), REFERENCE)
+    own, others = 0.0, 0.0
     for column in results["columns"]:
         pair = [_pace(results, name, column["name"]) for name in (method, plain)]
         if pair[0] and pair[1]:
-            ratios.append(pair[0] / pair[1])
-    return min(ratios, default=None)
+            own, others = own + pair[0], others + pair[1]
+    return own / others if others else None
 
 
 def _pace(results: Results, method: str, column: str) -> float | None:
@@ -318,10 +315,10 @@ labelled. A network that learnt nothing memorises nothing, so read it beside the
 {rates}
 ## Cost
 
-Both in those of cross entropy: the work of a step, which is forwards + 2 · backwards, and the
-seconds of an epoch with its evaluation. The seconds were measured while trainings with one thread
-each ran side by side{cores}; since other work only adds, they are of the quickest seed, and of the
-setting where the ratio is least. Read them as a rough guide.
+The computation of a training, counted by PyTorch: the mean over settings and seeds. Seconds of an
+epoch with its evaluation in those of cross entropy, measured while trainings with one thread each
+ran side by side{cores}; since other work only adds, they are of the quickest seed. Read them as a
+rough guide.
 
 {cost}
 """
@@ -505,14 +502,15 @@ def _rates(results: Results) -> str:
 
 
 def _cost(results: Results) -> list[list[str]]:
-    rows = [["method", "networks", "forwards", "backwards", "step", "seconds"]]
+    rows = [["method", "PFLOP", "seconds"]]
     for method in results["methods"]:
         seconds = relative_seconds(results, method["key"])
+        runs = [run for run in results["runs"] if run["method"] == method["key"]]
+        flops = [run["flops"] for run in runs if run.get("flops")]
         rows.append(
             [
                 method["label"],
-                *(f"{method[key]:g}" for key in ("networks", "forwards", "backwards")),
-                f"{method['cost']:.1f}",
+                f"{fmean(flops) / 1e15:.3g}" if flops else "–",
                 "–" if seconds is None else f"{seconds:.1f}",
             ]
         )
