@@ -67,7 +67,7 @@ class FastNet(Backbone):
         return (self._features(x) + self._features(x.flip(3))) / 2
 
     def _features(self, x: Tensor) -> Tensor:
-        x = F.gelu(self.first(x))
+        x = _gelu(self.first(x))
         for pair in self.pairs:
             x = pair(x)
         # Not amax, whose gradient looks for the maximum again: compiled in bf16 it finds none.
@@ -90,8 +90,15 @@ class _Pair(nn.Module):
         x = self.first(x)
         if min(x.shape[-2:]) >= 2:
             x = F.max_pool2d(x, 2)
-        x = F.gelu(self.norms[0](x))
-        return F.gelu(self.norms[1](self.second(x)))
+        x = _gelu(self.norms[0](x))
+        return _gelu(self.norms[1](self.second(x)))
+
+
+def _gelu(x: Tensor) -> Tensor:
+    """Return GELU, on the order that memory has: PyTorch takes twice as long channels last."""
+    if x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return F.gelu(x)
+    return F.gelu(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:

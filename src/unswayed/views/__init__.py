@@ -64,12 +64,16 @@ class Policy:
     seed: int
     spare: list[Tensor] = field(default_factory=list, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        _keep_freed_memory()
+
     def recycle(self, views: Views) -> None:
         """Take back views that nobody will look at again: the next ones are written over them.
 
         Fresh memory has to be cleared by the system first, which takes a tenth of the time.
         """
-        made = [views.weak, *views.strong, *views.again]
+        alike = [old for old in self.spare if old.shape == views.weak.shape]
+        made = [*alike, views.weak, *views.strong, *views.again]
         self.spare[:] = {id(view): view for view in made}.values()  # one may stand in for another
 
     def __call__(
@@ -96,34 +100,37 @@ class Policy:
         wanted = [(0, self.weak)] * weak + [(1, self.strong), (2, self.strong)] * strong
         wanted += [(3, self.weak)] * again
         numbers, views = zip(*wanted, strict=True)
-        seen = [self._room(images) for _ in views]
         draws = [
             self._draw(view, number, keys, epoch)
             for number, view in zip(numbers, views, strict=True)
         ]
-
-        def make(number: int, rows: Tensor) -> None:
-            first, count = int(rows[0]), len(rows)
-            if torch.equal(rows, torch.arange(first, first + count)):  # neighbours stay together
-                part = slice(first, first + count)
-                u = draws[number][part].to(images.device)
-                seen[number][part].copy_(views[number](images[part] / 255, u))
-                return
-            x = images.index_select(0, rows.to(images.device)) / 255
-            made = views[number](x, draws[number][rows].to(x.device))
-            for row, image in zip(rows.tolist(), made, strict=True):
-                seen[number][row] = image  # several times as fast as an indexed assignment
-
-        tasks = [
-            (number, rows)
-            for number, view in enumerate(views)
-            for rows in _pieces(images, view.kinds(draws[number]))
+        orders = [_order(images, view.kinds(u)) for view, u in zip(views, draws, strict=True)]
+        seen = [self._room(images) for _ in views]
+        # Pieces are written one behind the other, and put back into the batch's order at once.
+        written = [
+            room if order is None else self._room(images)
+            for room, order in zip(seen, orders, strict=True)
         ]
-        if len(tasks) == len(views):
+
+        def make(number: int, part: slice) -> None:
+            order, u = orders[number], draws[number]
+            if order is None:
+                x, u = images[part], u[part]
+            else:
+                x, u = images.index_select(0, order[part]), u[order[part]]
+            written[number][part].copy_(views[number](x / 255, u.to(images.device)))
+
+        parts = _parts(images)
+        tasks = [(number, part) for number in range(len(views)) for part in parts]
+        if len(parts) == 1:
             for task in tasks:
                 make(*task)
         else:
             list(_pool(torch.get_num_threads()).map(make, *zip(*tasks, strict=True)))
+        for room, order, mixed in zip(seen, orders, written, strict=True):
+            if order is not None:
+                torch.index_select(mixed, 0, order.argsort(), out=room)
+                self.spare.append(mixed)
         made = dict(zip(numbers, seen, strict=True))
         pair = tuple(made[number] for number in (1, 2) if number in made)
         return Views(seen[0], pair, tuple(seen[-1:] if again else ()))
@@ -151,18 +158,28 @@ def _empty(images: Tensor) -> Tensor:
     return torch.from_numpy(np.empty(images.shape, dtype=np.float32))
 
 
-def _pieces(images: Tensor, kinds: Tensor) -> list[Tensor]:
-    """Return rows that are worked on at a time: on a CPU, what suits its caches and its cores."""
+def _parts(images: Tensor) -> list[slice]:
+    """Return what is worked on at a time: on a CPU, what suits its caches and its cores."""
     count = step = len(images)
     if images.device.type == "cpu":
         share = max(-(-count // torch.get_num_threads()), SMALL // images[0].numel())
         step = max(1, min(share, CHUNK // images[0].numel()))
-    order = kinds.argsort(stable=True) if step < count else torch.arange(count)
-    return [order[start : start + step] for start in range(0, count, step)]
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _order(images: Tensor, kinds: Tensor) -> Tensor | None:
+    """Return the rows with those of one kind together; None if nothing is gained by it."""
+    if len(_parts(images)) == 1 or (kinds == kinds[0]).all():
+        return None
+    return kinds.argsort(stable=True)
+
+
+@functools.cache
+def _keep_freed_memory() -> None:
+    torch.empty(KEPT, dtype=torch.uint8)
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Return workers of one thread each: short operations are not worth sharing among cores."""
-    torch.empty(KEPT, dtype=torch.uint8)
     return ThreadPoolExecutor(threads, "views", initializer=torch.set_num_threads, initargs=(1,))
