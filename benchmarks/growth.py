@@ -8,9 +8,8 @@ operations are counted) and one further step are timed, and the further step is 
 that are left. Evaluation is not part of it. All settings are built first, then take turns, so that
 a slow moment of the machine hits them all alike; medians count.
 
-Then the share of a step that the pair term takes: `ctrr_loss` in both directions, forward and
-backward, on embeddings of width 256. It is set against the step with the fewest classes, and
-agreements are computed for each direction, which training does once: the true share is smaller.
+Then the share of a step that the pair term takes: agreements, weights and eq. 6 in both directions,
+forward and backward, on embeddings of width 256, against the step with the fewest classes.
 The plot needs matplotlib.
 """
 
@@ -33,8 +32,9 @@ from common import hardware, save
 from unswayed.build import assemble
 from unswayed.data import Dataset, Splits
 from unswayed.recipe import Recipe
-from unswayed.regularizers.ctrr import ctrr_loss
+from unswayed.regularizers.ctrr import CTRR
 from unswayed.training.trainer import Trainer
+from unswayed.types import Pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,7 @@ RECIPE = [
     "model.name=fast",
     "model.width=16",
     "framework.projector_widths=[256, 256]",
+    "train.precision=auto",
 ]
 ALWAYS = ["data.name=memory", "train.holdout=0", "train.device=cpu"]
 SIZE, WIDTH, TAU = 32, 256, 0.4
@@ -115,11 +116,11 @@ def pair_term(batch: int, classes: int) -> Callable[[], None]:
     queries = [torch.randn(batch, WIDTH, generator=generator).requires_grad_() for _ in range(2)]
     keys = [torch.randn(batch, WIDTH, generator=generator) for _ in range(2)]
     p = torch.randn(batch, classes, generator=generator).softmax(dim=1)
+    regularizer, labels = CTRR(tau=TAU), p.argmax(dim=1)
 
     def work() -> None:
-        pairs = zip(queries, keys, strict=True)
-        costs = [ctrr_loss(query, key, p, tau=TAU) for query, key in pairs]
-        torch.stack(costs).mean().backward()
+        weights = regularizer.pair_weights(p, labels, 0.0)
+        regularizer([Pairs(*each) for each in zip(queries, keys, strict=True)], weights).backward()
         for query in queries:
             query.grad = None
 

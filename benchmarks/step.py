@@ -2,6 +2,7 @@
 
     python benchmarks/step.py [--rounds 3] [--save results]         # images/s and peak memory
     python benchmarks/step.py --only "width 16" --save results      # of one network only
+    python benchmarks/step.py --options --only "width 32" [--save results]  # what options give
     python benchmarks/step.py --limits [--save results]             # what our step is bound by
     python benchmarks/step.py --train 1000 [--seeds 3] [--save results]   # where both end up
 
@@ -10,20 +11,24 @@ one PIL image after the other in a `DataLoader` (its best number of workers is t
 for each of the three views, the loss as in the paper's pseudocode, memory contiguous, fp32. Ours
 starts from the same weights and has the same batch, threads and optimizer; it is measured in fp32
 and, where the processor has it, in bf16, there also with the colours of a view changed by one
-affine map. Each side runs in a process of its own, in turns; the
-median round counts. Memory is the peak of that process above what it held before the first step;
-workers of a `DataLoader` are not counted (Linux only).
+affine map. So that the gain of the code and that of the numbers can be told apart, the reference
+runs in bf16 too, with the number of workers that is best in fp32. Each side runs in a process of
+its own, in turns; the median round counts. Memory is the peak of that process above what it held
+before the first step, when it had network, images and optimizer; workers of a `DataLoader` are not
+counted (Linux only).
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import gc
 import json
 import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,7 +43,7 @@ from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import transforms as T
 
-from unswayed.build import assemble, has_bf16
+from unswayed.build import assemble, commit, has_bf16
 from unswayed.data import Dataset, Splits
 from unswayed.frameworks.simsiam import SimSiam
 from unswayed.learners.regularized import Regularized
@@ -48,17 +53,18 @@ from unswayed.training.trainer import Trainer
 
 
 class Network(NamedTuple):
-    """Words of a recipe, and how many times as fast as the reference it should train."""
+    """Words of a recipe, how many times as fast as the reference it should train, most steps."""
 
     words: tuple[str, ...]
     goal: float
+    steps: int = 100
 
 
 NETWORKS = {
     "fast, width 16": Network(("model.name=fast", "model.width=16"), 3.0),
     "fast, width 32": Network(("model.name=fast", "model.width=32"), 3.0),
     "fast, width 64": Network(("model.name=fast", "model.width=64"), 3.0),
-    "PreAct ResNet-18": Network(("model.name=preact_resnet18",), 1.25),
+    "PreAct ResNet-18": Network(("model.name=preact_resnet18",), 1.25, steps=2),
 }
 HEADS = ["framework.name=simsiam", "framework.projector_widths=[256, 256]"]
 SAMPLES, BATCH, WARM_UP = 4096, 128, 3
@@ -70,17 +76,29 @@ OURS = {
 }
 """Words of a recipe for our sides."""
 
+OPTIONS = {
+    "bf16": OURS["bf16"],
+    "bf16, joined": (*OURS["bf16"], "learner.joined=true"),
+    "bf16, compiled": (*OURS["bf16"], "train.compile=default"),
+}
+"""Those of `--options`."""
+
+LOW = "bf16 plain, workers: "
+"""The reference in bf16; its number of workers follows."""
+
 
 class PlainStep(nn.Module):
     """The reference: CTRR in SimSiam, written down from the paper."""
 
-    def __init__(self, learner: Regularized) -> None:
+    def __init__(self, learner: Regularized, *, low: bool = False) -> None:
         """Begin with the weights and options of ours.
 
         Args:
             learner: CTRR in SimSiam.
+            low: run the networks, not the loss, in bf16.
         """
         super().__init__()
+        self.low = low
         assert isinstance(learner.framework, SimSiam)
         assert learner.regularizer is not None
         own = copy.deepcopy(learner).to(memory_format=torch.contiguous_format)
@@ -91,10 +109,13 @@ class PlainStep(nn.Module):
 
     def forward(self, x: Tensor, x1: Tensor, x2: Tensor, y: Tensor) -> Tensor:
         """Return L_ce + λ L_ctr of normalised views."""
-        logits = self.head(self.backbone(x))
-        z1 = self.projector(self.backbone(x1))
-        z2 = self.projector(self.backbone(x2))
-        q1, q2 = self.predictor(z1), self.predictor(z2)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.low):
+            logits = self.head(self.backbone(x))
+            z1 = self.projector(self.backbone(x1))
+            z2 = self.projector(self.backbone(x2))
+            q1, q2 = self.predictor(z1), self.predictor(z2)
+        if self.low:
+            logits, z1, z2, q1, q2 = (each.float() for each in (logits, z1, z2, q1, q2))
         p = logits.softmax(dim=1).detach()
         contrast = self.pairs(q1, z2.detach(), p) / 2 + self.pairs(q2, z1.detach(), p) / 2
         return F.cross_entropy(logits, y) + self.weight * contrast
@@ -146,11 +167,13 @@ class PlainViews(torch.utils.data.Dataset[tuple[Tensor, Tensor, Tensor, int]]):
         return self.weak(image), self.strong(image), self.strong(image), self.labels[row]
 
 
-def plain_steps(trainer: Trainer, workers: int, steps: int, seed: int = 0) -> Iterator[PlainStep]:
+def plain_steps(
+    trainer: Trainer, workers: int, steps: int, seed: int = 0, *, low: bool = False
+) -> Iterator[PlainStep]:
     """Train the reference with the trainer's optimizer options; yield it after every step."""
     torch.manual_seed(seed)
     settings = trainer.settings
-    step = PlainStep(trainer.learner)
+    step = PlainStep(trainer.learner, low=low)
     loader = DataLoader(
         PlainViews(trainer, step.mean, step.std),
         settings.batch_size,
@@ -167,19 +190,23 @@ def plain_steps(trainer: Trainer, workers: int, steps: int, seed: int = 0) -> It
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     step.train()
-    made = 0
-    while True:
-        for x, x1, x2, y in loader:
-            loss = step(x, x1, x2, y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            loss.item()
-            schedule.step()
-            made += 1
-            yield step
-            if made == steps:
-                return
+
+    def made() -> Iterator[PlainStep]:
+        count = 0
+        while True:
+            for x, x1, x2, y in loader:
+                loss = step(x, x1, x2, y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                loss.item()
+                schedule.step()
+                count += 1
+                yield step
+                if count == steps:
+                    return
+
+    return made()
 
 
 def our_steps(trainer: Trainer) -> Iterator[Any]:
@@ -196,7 +223,7 @@ def trainer_of(network: str, side: str) -> Trainer:
     images = rng.integers(0, 256, (SAMPLES, 3, 32, 32), dtype=np.uint8)
     splits = Splits(Dataset.from_arrays(images, rng.integers(0, 10, SAMPLES)), None)
     words = ["data.name=memory", "train.epochs=10", "train.holdout=0", "regularizer.weight=1"]
-    words += [f"train.batch_size={BATCH}", *OURS.get(side, OURS["fp32"])]
+    words += [f"train.batch_size={BATCH}", *(OURS | OPTIONS).get(side, OURS["fp32"])]
     recipe = Recipe.from_dict({}, "method=ctrr", *words, *HEADS, *NETWORKS[network].words)
     return assemble(recipe, splits)[0]
 
@@ -204,9 +231,15 @@ def trainer_of(network: str, side: str) -> Trainer:
 def own_round(network: str, side: str, steps: int) -> dict[str, float]:
     """Be the process of one side: one of ours, or the reference with so many workers."""
     trainer = trainer_of(network, side)
-    made = our_steps(trainer) if side in OURS else plain_steps(trainer, int(side), 10**6)
+    if side in OURS | OPTIONS:
+        made = our_steps(trainer)
+    else:
+        workers, low = int(side.removeprefix(LOW)), side.startswith(LOW)
+        made = plain_steps(trainer, workers, 10**6, low=low)
+    del trainer  # what the reference does not need
+    gc.collect()
     memory = PeakMemory()
-    for _ in range(WARM_UP):
+    for _ in range(min(WARM_UP, steps)):
         next(made)
     began = time.perf_counter()
     for _ in range(steps):
@@ -223,43 +256,66 @@ def a_round(network: str, side: str, steps: int) -> dict[str, float]:
     return found
 
 
-def measure(networks: Sequence[str], rounds: int, steps: int) -> dict[str, Any]:
+def measure(networks: Sequence[str], rounds: int, steps: int) -> list[dict[str, Any]]:
     """Return images/s and memory of all sides with these networks."""
     native = has_bf16(torch.device("cpu"))
+    plain = [str(workers) for workers in range(torch.get_num_threads() + 1)]
     sides = [side for side in OURS if native or side == "fp32"]
-    sides += [str(workers) for workers in range(torch.get_num_threads() + 1)]
     rows = []
     for network in networks:
-        found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
+        few = min(steps, NETWORKS[network].steps)
+        found: dict[str, list[dict[str, float]]] = defaultdict(list)
         for _ in range(rounds):
-            for side in sides:
-                found[side].append(a_round(network, side, steps))
-        speed = {
-            side: statistics.median(each["images_per_second"] for each in those)
-            for side, those in found.items()
-        }
-        memory = {
-            side: statistics.median(each["peak_mb"] for each in those)
-            for side, those in found.items()
-        }
-        best = max((side for side in sides if side.isdigit()), key=speed.__getitem__)
-        for side in sides:
-            rows.append(
-                {
-                    "network": network,
-                    "side": f"plain, {side} workers" if side.isdigit() else f"ours, {side}",
-                    "images_per_second": speed[side],
-                    "relative": speed[side] / speed[best],
-                    "peak_mb": memory[side],
-                    "peak_mb_of_plain": memory[best],
-                    "rounds": rounds,
-                    "steps": steps,
-                    "threads": torch.get_num_threads(),
-                    "torch": torch.__version__,
-                }
-            )
-            print(row_text(rows[-1]), flush=True)
-    return facts("python benchmarks/step.py") | {"rows": rows}
+            for side in (*sides, *plain):
+                found[side].append(a_round(network, side, few))
+            best = max(plain, key=lambda side: _median(found[side], "images_per_second"))
+            if native:
+                low = next((side for side in found if side.startswith(LOW)), LOW + best)
+                found[low].append(a_round(network, low, few))
+        rows += _rows(network, found, best, few)
+    return rows
+
+
+def measure_options(networks: Sequence[str], rounds: int, steps: int) -> list[dict[str, Any]]:
+    """Return what our options give, beside bf16 without them."""
+    rows = []
+    for network in networks:
+        found: dict[str, list[dict[str, float]]] = defaultdict(list)
+        for _ in range(rounds):
+            for side in OPTIONS:
+                found[side].append(a_round(network, side, min(steps, NETWORKS[network].steps)))
+        rows += _rows(network, found, "bf16", min(steps, NETWORKS[network].steps))
+    return rows
+
+
+def _median(rounds: Sequence[dict[str, float]], number: str) -> float:
+    return statistics.median(each[number] for each in rounds)
+
+
+def _rows(
+    network: str, found: dict[str, list[dict[str, float]]], best: str, steps: int
+) -> list[dict[str, Any]]:
+    """Return a row for each side, relative to one of them, and print it."""
+    rows = []
+    for side, those in found.items():
+        workers = side.removeprefix(LOW)
+        low = " in bf16" if side.startswith(LOW) else ""
+        rows.append(
+            {
+                "network": network,
+                "side": f"plain{low}, {workers} workers" if workers.isdigit() else f"ours, {side}",
+                "images_per_second": _median(those, "images_per_second"),
+                "relative": _median(those, "images_per_second")
+                / _median(found[best], "images_per_second"),
+                "peak_mb": _median(those, "peak_mb"),
+                "peak_mb_of_plain": _median(found[best], "peak_mb"),
+                "rounds": len(those),
+                "steps": steps,
+                **origin(),
+            }
+        )
+        print(row_text(rows[-1]), flush=True)
+    return rows
 
 
 def with_others(found: dict[str, Any], file: Path) -> dict[str, Any]:
@@ -277,7 +333,7 @@ def row_text(row: dict[str, Any]) -> str:
     """Return one line of the table."""
     return (
         f"{row['network']:18} {row['side']:26} {row['images_per_second']:7.0f} images/s "
-        f"{row['relative']:5.2f} × plain  {row['peak_mb']:6.0f} MB"
+        f"{row['relative']:5.2f} ×  {row['peak_mb']:6.0f} MB"
     )
 
 
@@ -286,16 +342,26 @@ def facts(command: str) -> dict[str, Any]:
     return {
         "command": command,
         "batch_size": BATCH,
-        "threads": torch.get_num_threads(),
         "hardware": hardware(),
+        **origin(),
+    }
+
+
+def origin() -> dict[str, Any]:
+    """Return what may differ from row to row of a file that several runs have made."""
+    return {
+        "threads": torch.get_num_threads(),
         "torch": torch.__version__,
+        "commit": commit(),
+        "date": time.strftime("%Y-%m-%d"),
     }
 
 
 def limits(networks: Sequence[str], steps: int) -> dict[str, Any]:
     """Return the share of convolutions in our step, and how fast they run beside a plain product.
 
-    The product of two large matrices is about the most that this machine computes in a type.
+    Convolutions are timed by the profiler, whose overhead is not in the time of a step: that is
+    measured without it.
     """
     rows = []
     native = has_bf16(torch.device("cpu"))
@@ -308,11 +374,13 @@ def limits(networks: Sequence[str], steps: int) -> dict[str, Any]:
                 next(made)
             counts = counter.get_flop_counts()["Global"]
             flops = sum(n for name, n in counts.items() if "convolution" in str(name))
+            began = time.perf_counter()
+            for _ in range(steps):
+                next(made)
+            seconds = (time.perf_counter() - began) / steps
             with torch.profiler.profile() as profile:
-                began = time.perf_counter()
                 for _ in range(steps):
                     next(made)
-                seconds = (time.perf_counter() - began) / steps
             inside = sum(
                 event.self_cpu_time_total / 1e6 / steps
                 for event in profile.key_averages()
@@ -324,7 +392,7 @@ def limits(networks: Sequence[str], steps: int) -> dict[str, Any]:
                     "network": network,
                     "side": side,
                     "ms": 1e3 * seconds,
-                    "share_of_convolutions": inside / seconds,
+                    "ms_of_convolutions": 1e3 * inside,
                     "gflops_of_convolutions": flops / inside / 1e9,
                     "gflops_of_a_product": product / 1e9,
                     "steps": steps,
@@ -332,7 +400,7 @@ def limits(networks: Sequence[str], steps: int) -> dict[str, Any]:
             )
             print(
                 f"{network:18} {side:6} {1e3 * seconds:6.0f} ms a step, convolutions "
-                f"{inside / seconds:.0%} at {flops / inside / 1e9:.0f} GFLOP/s; "
+                f"{1e3 * inside:.0f} ms at {flops / inside / 1e9:.0f} GFLOP/s; "
                 f"a product of matrices {product / 1e9:.0f} GFLOP/s",
                 flush=True,
             )
@@ -395,6 +463,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--only", default="", help="networks whose name contains this")
+    parser.add_argument("--options", action="store_true")
     parser.add_argument("--limits", action="store_true")
     parser.add_argument("--train", type=int, metavar="STEPS")
     parser.add_argument("--seeds", type=int, default=3)
@@ -410,7 +479,10 @@ def main() -> None:
     elif args.train:
         name, found = "step-training.json", train_both(args.train, args.seeds)
     else:
-        name, found = "step.json", measure(networks, args.rounds, args.steps)
+        name = "step-options.json" if args.options else "step.json"
+        work = measure_options if args.options else measure
+        command = f"python benchmarks/step.py{' --options' * args.options}"
+        found = facts(command) | {"rows": work(networks, args.rounds, args.steps)}
         if args.save:
             found = with_others(found, args.save / name)
     if args.save:

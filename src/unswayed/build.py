@@ -105,7 +105,7 @@ def resume(
         _check_data(run, *trainer.splits)
 
         def go_on(run: Run) -> None:
-            run.note_resumed(_commit())
+            run.note_resumed(commit())
             if begin is not None:
                 begin(run)
 
@@ -347,7 +347,7 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
     data = trainer.train
     found: dict[str, Any] = {
         "unswayed": unswayed.__version__,
-        "commit": _commit(),
+        "commit": commit(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "seed": trainer.settings.seed,
         "data": {
@@ -381,7 +381,7 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
 
 
 @cache
-def _commit() -> str | None:
+def commit() -> str | None:
     """Return the commit of a source checkout, with a mark if it had changes; None elsewhere.
 
     A process asks once: what it has imported does not change with the files.

@@ -54,21 +54,20 @@ def normalised_weights(agreement: Tensor, tau: float, pair_weight: PairWeight) -
     selected = agreement >= tau
     kept = agreement if pair_weight == "soft" else torch.ones_like(agreement)
     v = torch.where(selected, kept, 0).fill_diagonal_(1)
-    return v / v.sum(dim=1, keepdim=True)
+    return v.div_(v.sum(dim=1, keepdim=True))
 
 
 def contrast(q: Tensor, z: Tensor, weights: Tensor, *, form: Form, clamp: Clamp) -> Tensor:
     """Return (1/B) Σ_i Σ_j W_ij E_ij, with E_ii = -S_ii and E_ij = log(1 - S_ij) or -S_ij.
 
-    The logarithm only ever sees S ≤ 1 - ε, and its value is chosen by `where`, never masked by
+    The logarithm only ever sees S ≤ 1 - ε, and on the diagonal it is replaced, not masked by
     multiplication: a coincident pair costs log ε instead of making the batch NaN.
     """
     s = similarity(q, z, clamp)
     if form == "inner":
         cost = -s
     elif form == "log":
-        same = torch.eye(len(s), dtype=torch.bool, device=s.device)
-        cost = torch.where(same, -s, torch.log1p(-s.clamp(max=1 - EPS)))
+        cost = torch.log1p(-s.clamp(max=1 - EPS)).diagonal_scatter(-s.diagonal())
     else:
         raise UsageError(f"form must be 'log' or 'inner', not {form!r}")
     return (weights * cost).sum(dim=1).mean()

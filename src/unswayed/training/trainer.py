@@ -173,7 +173,7 @@ class Trainer:
         overview = Overview(
             self.epoch, self.settings.epochs, self.given, rows, holdout, self.classifier, look
         )
-        with FlopCounterMode(display=False) as counter:
+        with self._counter() as counter:
             self.learner.before_epoch(overview)
         self.flops += counter.get_total_flops()
 
@@ -246,7 +246,7 @@ class Trainer:
             terms = self._backward(self._shrunk(batch))
         norm = self._gradient_norm()
         named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
-        # The one time in a step that the CPU waits for a GPU.
+        # All numbers at once: each of them alone would let the CPU wait for a GPU.
         values = torch.stack([value.to(norm) for value in named.values()]).tolist()
         found = dict(zip(named, values, strict=True))
         self._check(terms, found, rows)
@@ -282,12 +282,17 @@ class Trainer:
         if step > 0:
             yield
             return
-        # What is compiled into one kernel can be counted only while it is not.
+        with self._counter() as counter:
+            yield
+        self.step_flops += counter.get_total_flops()
+
+    @contextmanager
+    def _counter(self) -> Iterator[FlopCounterMode]:
+        """Count operations; what is compiled into one kernel is counted while it is not."""
         compiled = self.settings.compile != "off"
         stance = torch.compiler.set_stance("force_eager") if compiled else nullcontext()
         with FlopCounterMode(display=False) as counter, stance:
-            yield
-        self.step_flops += counter.get_total_flops()
+            yield counter
 
     def _gradient_norm(self) -> Tensor:
         """Return the norm of all gradients together, which are clipped if they are to be."""

@@ -85,7 +85,8 @@ class Strong(View):
             self._jitter(x, self._turns(u), u[:, 6:10])
             rows = gray.nonzero().squeeze(1)
             x[rows] = ops.grayscale(x[rows])
-        self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
+        if self.blur:
+            self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
         return x
 
     def kinds(self, u: Tensor) -> Tensor:
