@@ -4,7 +4,16 @@ import math
 
 import pytest
 
-from unswayed.bench.claims import Claim, Finding, claims, findings, page, verdict
+from unswayed.bench.claims import (
+    FIGURES,
+    Claim,
+    Finding,
+    claims,
+    figure_runs,
+    findings,
+    page,
+    verdict,
+)
 from unswayed.bench.grid import Grid, slug
 
 
@@ -80,6 +89,8 @@ def test_a_verdict_needs_all_rivals(intervals, words):
 
 def test_every_claim_is_about_cells_that_its_grid_has():
     for each in claims():
+        if each.table.startswith(FIGURES):
+            continue
         name, _, scale = each.table.rpartition("-")
         grid = Grid.load(f"paper/{name}", scale)
         keys = {row.key for row in grid.rows}
@@ -100,5 +111,30 @@ def test_the_page_has_a_row_for_every_claim_measured_or_not():
     assert summary.count("\n| ") == len(claims()) + 2
     assert details.count("\n| ") == 2 + 1
     assert "| inner-product @ * | +29.5 [+23.1, +35.9] | 2 | holds |" in details
-    assert "| +29.5 [+23.1, +35.9] over inner-product @ *, n = 2 | **holds** |" in text
+    assert "| +29.5 [+23.1, +35.9] over inner-product @ *, n = 2 | **holds** | – |" in text
     assert text.count("**not measured**") == len(claims()) - 1
+
+
+def test_what_the_paper_reports_has_a_verdict_of_its_own():
+    measured = results(**{"inner-product@sym 20": [0.5, 0.52], "ctrr@sym 20": [0.8, 0.81]})
+    columns = ["sym 20", "sym 40", "sym 60"]
+    runs = [
+        {**run, "column": column, "oracle_best": 0.9 - 0.1 * (run["method"] == "ctrr")}
+        for run in measured["runs"]
+        for column in columns
+    ]
+    assert "n = 2 | **holds** | does not hold |" in page({"table4-cpu": {"runs": runs}})
+
+
+def test_figures_are_asked_about_their_ends():
+    curves = {
+        "sym 80": {"CE": [[[0.9, 0, 0.1], [0.3, 0.6, 0.5]]], "CTR (eq. 1)": [[[0.1, 0, 0.7]]]}
+    }
+    ce, ctr = figure_runs({"figure": "memorisation", "curves": curves})["runs"]
+    assert (ce["method"], ce["column"], ce["memorised"], ce["last"]) == ("ce", "sym 80", 0.3, 0.5)
+    assert (ctr["method"], ctr["memorised"]) == ("ctr-eq.-1", 0.1)
+    ends = {"eq. 4": [[{}, {"wrong_inner": 0.4, "wrong_log": 0.1, "precision": 0.6}]]}
+    (run,) = figure_runs({"figure": "gradient-share", "curves": ends})["runs"]
+    assert (run["method"], run["wrong pull"], run["precision"]) == ("eq.-4", 0.4, 0.6)
+    names = {side for each in claims() if each.table.startswith(FIGURES) for side in each.worse}
+    assert names == {"ctr-eq.-1 @ *", "ce @ *", "eq.-6 @ end"}
