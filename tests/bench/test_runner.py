@@ -139,6 +139,17 @@ def test_a_training_of_another_grid_is_copied_and_not_repeated(tiny_grid, tmp_pa
     assert borrow(cells, folder) == []
 
 
+def test_what_another_grid_trains_meanwhile_is_not_trained_again(tiny_grid, tmp_path):
+    cells = Grid.load(tiny_grid(seeds=2, methods='["ce"]')).cells
+    folder, other = tmp_path / "runs" / "tiny", tmp_path / "runs" / "other"
+    events = run_cells(cells, folder, workers=1)
+    first = next(events).cell  # the other cells wait
+    late = next(cell for cell in cells if cell is not first)
+    made = train(late.recipe, run=other / late.folder)
+    list(events)
+    assert Run(folder / late.folder).summary["seconds"] == made.summary["seconds"]
+
+
 def test_what_is_not_finished_elsewhere_is_not_copied(tiny_grid, tmp_path):
     cell = Grid.load(tiny_grid(seeds=1, methods='["ce"]')).cells[0]
     made = train(cell.recipe, run=tmp_path / "runs" / "other" / cell.folder)

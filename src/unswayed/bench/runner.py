@@ -164,6 +164,7 @@ def _employ(
     for worker in crew:
         if worker.cell is None and waiting:
             worker.cell = waiting.pop()
+            borrow([worker.cell], folder, keep=keep)  # another grid may have trained it meanwhile
             with suppress(OSError):  # one that has just died is found out when we listen
                 worker.pipe.send((worker.cell.recipe, folder / worker.cell.folder))
 
