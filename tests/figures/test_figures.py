@@ -17,6 +17,7 @@ from unswayed.figures import NAMES, figure
 from unswayed.figures.gradcam import gradcam, last_map
 from unswayed.learners import Classifier
 from unswayed.models import Backbone
+from unswayed.models.fast import FastNet
 
 SMALL = [
     "paper/digits",
@@ -122,7 +123,13 @@ def test_gradcam_shows_where_the_evidence_is():
     assert torch.equal(seen[1], torch.zeros(8, 8))  # nothing is evidence for class 1
 
 
+def test_a_map_is_taken_where_it_is_activated():
+    backbone = FastNet(3, whiten=False, width=2)
+    fast = Classifier(backbone, 2, [0.0] * 3, [1.0] * 3).eval()
+    assert last_map(fast, torch.zeros(1, 3, 32, 32)) is fast.backbone.pairs[1]  # the third has 3×3
+
+
 def test_maps_that_are_too_small_are_refused():
     net = Classifier(Quarter(), 2, [0.0], [1.0])
-    with pytest.raises(UsageError, match="no convolution with 4×4"):
+    with pytest.raises(UsageError, match="no map with 4×4"):
         last_map(net, torch.zeros(1, 1, 3, 3))

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from unswayed.build import prepare
 from unswayed.errors import UsageError
@@ -47,24 +48,26 @@ def gradcam(net: Classifier, images: Tensor, labels: Tensor, layer: nn.Module) -
 
 
 def last_map(net: Classifier, images: Tensor, least: int = 4) -> nn.Module:
-    """Return the last convolution whose output has at least so many pixels on a side."""
+    """Return the last part whose output is a map with at least so many pixels on a side.
+
+    A convolution or norm is taken only where there is nothing else: what it computes is not yet
+    activated, nor added to what goes past it.
+    """
     found: list[nn.Module] = []
-    hooks = [
-        module.register_forward_hook(
-            lambda module, _inputs, output: (
-                found.append(module) if min(output.shape[2:]) >= least else None
-            )
-        )
-        for module in net.backbone.modules()
-        if isinstance(module, nn.Conv2d)
-    ]
+    raw: list[nn.Module] = []
+
+    def note(module: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, Tensor) and output.ndim == 4 and min(output.shape[2:]) >= least:
+            (raw if isinstance(module, nn.Conv2d | _BatchNorm) else found).append(module)
+
+    hooks = [module.register_forward_hook(note) for module in net.backbone.modules()]
     with torch.no_grad():
         net(images[:1])
     for hook in hooks:
         hook.remove()
-    if not found:
-        raise UsageError(f"this network has no convolution with {least}×{least} pixels or more")
-    return found[-1]
+    if not found + raw:
+        raise UsageError(f"this network has no map with {least}×{least} pixels or more")
+    return (found or raw)[-1]
 
 
 def measure(recipe: Recipe, lab: Lab) -> Measured:
