@@ -1,9 +1,10 @@
 """What frozen features tell of true labels, and of wrong ones: the paper's theory, on networks.
 
 A network that was trained on noisy labels with cross entropy, and one with CTRR. From below: what
-a linear layer can read from the features about the true labels, I(Z; Y), and about the given labels
-of wrongly labelled samples where the true ones are known already, I(Z; Ỹ | Y): that is memory, and
-nothing else. Samples that were held out are left out.
+a linear layer can read from the features of training samples about the true labels, I(Z; Y), about
+the given labels of wrongly labelled ones, I(Z; Ỹ), and about these where the true ones are known
+already, I(Z; Ỹ | Y): that is memory and nothing else, while I(Z; Ỹ) has in it that a wrong label is
+not the true one. Samples that were held out are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from unswayed.recipe import Recipe
 from unswayed.training.evaluate import features
 
 METHODS = {"CE": ["method=ce"], "CTRR": []}
-WHAT = {"true": "I(Z; Y)", "wrong": "I(Z; Ỹ | Y), wrong labels"}
+WHAT = {
+    "true": "I(Z; Y)",
+    "given": "I(Z; Ỹ), wrong labels",
+    "wrong": "I(Z; Ỹ | Y), wrong labels",
+}
 
 
 def measure(recipe: Recipe, lab: Lab) -> Measured:
@@ -36,6 +41,7 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
             x, _ = standardised(z := features(network(run), data, rows), z)
             wrong = given != true
             found["true"].append(information_bits(x, true, seed=seed))
+            found["given"].append(information_bits(x[wrong], given[wrong], seed=seed))
             kept = information_bits(x[wrong], given[wrong], known=true[wrong], seed=seed)
             found["wrong"].append(kept)
         bits[label] = found
