@@ -83,6 +83,12 @@ OPTIONS = {
 }
 """Those of `--options`."""
 
+TRAINED = {
+    "small, fp32": ("train.precision=fp32",),
+    "fast, bf16": ("model.name=fast", "model.width=16", "train.precision=bf16"),
+}
+"""What `--train` compares; the reference is in fp32 beside either."""
+
 LOW = "bf16 plain, workers: "
 """The reference in bf16; its number of workers follows."""
 
@@ -325,7 +331,7 @@ def with_others(found: dict[str, Any], file: Path) -> dict[str, Any]:
     measured = {row["network"] for row in found["rows"]}
     before = json.loads(file.read_text(encoding="utf-8"))["rows"]
     rows = [row for row in before if row["network"] not in measured] + found["rows"]
-    names = list(NETWORKS)
+    names = [*NETWORKS, *TRAINED]
     return found | {"rows": sorted(rows, key=lambda row: names.index(row["network"]))}
 
 
@@ -418,10 +424,11 @@ def product_speed(dtype: torch.dtype, size: int = 2048, times: int = 7) -> float
     return 2 * size**3 / min(spent)
 
 
-def train_both(steps: int, seeds: int) -> dict[str, Any]:
+def train_both(network: str, steps: int, seeds: int) -> dict[str, Any]:
     """Return the test accuracies with which both sides end on the digits.
 
     Args:
+        network: of `TRAINED`.
         steps: at least so many; the last epoch is finished.
         seeds: how often.
     """
@@ -431,7 +438,7 @@ def train_both(steps: int, seeds: int) -> dict[str, Any]:
         words += ["noise.name=symmetric", "noise.rate=0.4", "train.holdout=0"]
         words += ["train.warmup_epochs=0", "train.clip_norm=0", "train.nesterov=false"]
         words += ["views.weak.name=weak", "views.weak.flip=0", "views.weak.area=[0.5, 1.0]"]
-        words += ["train.threads=1", *HEADS]
+        words += ["train.threads=1", *HEADS, *TRAINED[network]]
         epochs = -(-steps // assemble(Recipe.load("digits", *words))[0].steps)
         trainer, _ = assemble(Recipe.load("digits", *words, f"train.epochs={epochs}"))
         made = trainer.steps * epochs
@@ -445,15 +452,19 @@ def train_both(steps: int, seeds: int) -> dict[str, Any]:
         found["ours"].append(last)
         guess = shipped.predict_proba(test.images[torch.arange(len(test))]).argmax(dim=1)
         found["plain"].append(float((guess.numpy() == test.given).mean()))
-        print(f"seed {seed}: ours {found['ours'][-1]:.4f}, plain {found['plain'][-1]:.4f}")
+        print(
+            f"{network}, seed {seed}: ours {found['ours'][-1]:.4f}, plain {found['plain'][-1]:.4f}"
+        )
     spreads = {name: Spread.of(values) for name, values in found.items()}
-    return facts("python benchmarks/step.py --train") | {
+    return {
+        "network": network,
         "batch_size": 64,
         "steps": made,
         "data": "digits, 40 % symmetric noise",
         "test_accuracy": found,
         "mean": {name: each.mean for name, each in spreads.items()},
         "spread": {name: each.deviation for name, each in spreads.items()},
+        **origin(),
     }
 
 
@@ -477,16 +488,16 @@ def main() -> None:
     if args.limits:
         name, found = "step-limits.json", limits(networks, args.steps)
     elif args.train:
-        name, found = "step-training.json", train_both(args.train, args.seeds)
+        name = "step-training.json"
+        rows = [train_both(each, args.train, args.seeds) for each in TRAINED if args.only in each]
+        found = facts("python benchmarks/step.py --train") | {"rows": rows}
     else:
         name = "step-options.json" if args.options else "step.json"
         work = measure_options if args.options else measure
         command = f"python benchmarks/step.py{' --options' * args.options}"
         found = facts(command) | {"rows": work(networks, args.rounds, args.steps)}
-        if args.save:
-            found = with_others(found, args.save / name)
     if args.save:
-        save(found, args.save, name)
+        save(with_others(found, args.save / name), args.save, name)
     for network in networks if name == "step.json" else ():
         goal = NETWORKS[network].goal
         ours = [r for r in found["rows"] if r["network"] == network and "ours" in r["side"]]
