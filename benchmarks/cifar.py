@@ -19,7 +19,9 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from common import save
@@ -285,7 +287,7 @@ def _mean(
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Plot accuracy against computation."""
+    """Plot accuracy against computation: a point for each training, lines through the means."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -294,13 +296,21 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True)
     for panel, noise in zip(panels, ("sym40", "sym80"), strict=True):
         for method in LADDERED:
-            points = sorted(
-                (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
-                for row in rows
-                if (row["noise"], row["method"], row["change"]) == (noise, method, "")
-            )
-            if points:
-                panel.plot(*zip(*points, strict=True), "o-", label=method.replace("_", "+").upper())
+            steps = [
+                [
+                    (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
+                    for row in rows
+                    if (row["noise"], row["method"], row["budget"], row["change"])
+                    == (noise, method, budget, "")
+                ]
+                for budget in LADDER
+            ]
+            means = [[fmean(each) for each in zip(*some, strict=True)] for some in steps if some]
+            if means:
+                label = method.replace("_", "+").upper()
+                (line,) = panel.plot(*zip(*means, strict=True), "-", label=label)
+                points = list(chain.from_iterable(steps))
+                panel.plot(*zip(*points, strict=True), "o", color=line.get_color(), markersize=5)
         for other in PUBLISHED:
             percent = other.percent(noise)
             if percent is not None:
