@@ -264,25 +264,44 @@ def _ladder(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _changes(rows: list[dict[str, Any]]) -> list[str]:
-    lines = [f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: mean of the last epoch (n).", ""]
-    lines += ["| change | sym40 | sym80 |", "| --- | --- | --- |"]
+    """Return the mean with each change, and how far it is from none, seed by seed."""
+    noises = [
+        noise
+        for noise in ("sym40", "sym80")
+        if any(row["change"] and row["noise"] == noise for row in rows)
+    ]
+    what = "mean of the last epoch (n), and differences from none by seed."
+    lines = [f"Changes at {SMALL} PFLOP, width {LADDER[SMALL]}: {what}", ""]
+    lines += [f"| change | {' | '.join(f'{noise} | difference' for noise in noises)} |"]
+    lines += ["| --- " * (1 + 2 * len(noises)) + "|"]
     for change in ["", *ABLATION]:
-        means = [_mean(rows, noise, BASE, SMALL, change) for noise in ("sym40", "sym80")]
-        if means != ["–", "–"]:
-            lines.append(f"| {change or 'none'} | {' | '.join(means)} |")
+        cells = []
+        for noise in noises:
+            found, plain = (_by_seed(rows, noise, BASE, SMALL, each) for each in (change, ""))
+            differences = [100 * (found[s] - plain[s]) for s in sorted(found.keys() & plain.keys())]
+            cells.append(_mean(rows, noise, BASE, SMALL, change))
+            cells.append(", ".join(f"{each:+.1f}" for each in differences) if change else "")
+        lines.append(f"| {change or 'none'} | {' | '.join(cells)} |")
     return lines
+
+
+def _by_seed(
+    rows: list[dict[str, Any]], noise: str, method: str, budget: str, change: str = ""
+) -> dict[int, float]:
+    """Return the last test accuracies of a place, by seed."""
+    return {
+        row["seed"]: row["summary"]["last"]["test_accuracy"]
+        for row in rows
+        if (row["noise"], row["method"], row["budget"], row["change"])
+        == (noise, method, budget, change)
+    }
 
 
 def _mean(
     rows: list[dict[str, Any]], noise: str, method: str, budget: str, change: str = ""
 ) -> str:
     """Return mean, deviation and count of the last test accuracies of a place."""
-    found = [
-        row["summary"]["last"]["test_accuracy"]
-        for row in rows
-        if (row["noise"], row["method"], row["budget"], row["change"])
-        == (noise, method, budget, change)
-    ]
+    found = list(_by_seed(rows, noise, method, budget, change).values())
     return f"{Spread.of(found).percent()} ({len(found)})" if found else "–"
 
 
