@@ -47,7 +47,6 @@ def test_what_happens_to_an_image_does_not_depend_on_its_batch(view, images):
 def test_pieces_and_threads_change_no_bit(view, images, monkeypatch):
     policy = Policy(view, view, seed=3)
     whole = policy(images, KEYS, 5, strong=True)
-    monkeypatch.setattr("unswayed.views.SMALL", 1)
     monkeypatch.setattr("unswayed.views.CHUNK", 5 * images[0].numel())
     pieces = policy(images, KEYS, 5, strong=True)
     for a, b in zip((whole.weak, *whole.strong), (pieces.weak, *pieces.strong), strict=True):

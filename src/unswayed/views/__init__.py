@@ -43,9 +43,9 @@ class View(ABC):
         return torch.zeros(len(u), dtype=torch.int64, device=u.device)
 
 
-SMALL, CHUNK = 2**19, 2**20
-"""Least and most numbers transformed at a time on a CPU: worth a thread, and not far from its
-caches. Smaller pieces make threads wait for the interpreter more than they gain."""
+CHUNK = 2**20
+"""How many numbers are transformed at a time on a CPU: not far from its caches, and enough to be
+worth a thread. Smaller pieces make threads wait for the interpreter more than they gain."""
 
 KEPT = 31 * 2**20
 """Bytes. Linux's C library gives freed memory back, and gets it anew for the next operation, unless
@@ -159,11 +159,10 @@ def _empty(images: Tensor) -> Tensor:
 
 
 def _parts(images: Tensor) -> list[slice]:
-    """Return what is worked on at a time: on a CPU, what suits its caches and its cores."""
+    """Return what is worked on at a time: on a CPU, what suits its caches."""
     count = step = len(images)
     if images.device.type == "cpu":
-        share = max(-(-count // torch.get_num_threads()), SMALL // images[0].numel())
-        step = max(1, min(share, CHUNK // images[0].numel()))
+        step = max(1, min(count, CHUNK // images[0].numel()))
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
