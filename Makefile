@@ -35,10 +35,12 @@ table-digits: $(VENV)/installed ## train every method on noisy digits; 612 train
 table-cifar-subset: $(VENV)/installed ## train the paper's methods on 5,000 images of CIFAR-10 in $UNSWAYED_DATA
 	$(BIN)/unswayed bench recipes/cifar10-subset-methods.toml --save results
 
-speed: $(VENV)/bench ## measure views, steps and the growth of costs on this machine, half an hour; leave it alone
+speed: $(VENV)/bench ## measure views, steps and the growth of costs on this machine, an hour; leave it alone
 	$(BIN)/python benchmarks/augment.py --save results
 	$(BIN)/python benchmarks/growth.py --save results
 	$(BIN)/python benchmarks/step.py --save results
+	$(BIN)/python benchmarks/step.py --limits --only fast --save results
+	$(BIN)/python benchmarks/step.py --options --only "width 32" --save results
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
