@@ -285,16 +285,21 @@ def _changes(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _at(
+    rows: list[dict[str, Any]], noise: str, method: str, budget: str, change: str = ""
+) -> list[dict[str, Any]]:
+    """Return the trainings of a place, one for each seed."""
+    names = ("noise", "method", "budget", "change")
+    wanted = [noise, method, budget, change]
+    return [row for row in rows if [row[name] for name in names] == wanted]
+
+
 def _by_seed(
     rows: list[dict[str, Any]], noise: str, method: str, budget: str, change: str = ""
 ) -> dict[int, float]:
     """Return the last test accuracies of a place, by seed."""
-    return {
-        row["seed"]: row["summary"]["last"]["test_accuracy"]
-        for row in rows
-        if (row["noise"], row["method"], row["budget"], row["change"])
-        == (noise, method, budget, change)
-    }
+    found = _at(rows, noise, method, budget, change)
+    return {row["seed"]: row["summary"]["last"]["test_accuracy"] for row in found}
 
 
 def _mean(
@@ -318,9 +323,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
             steps = [
                 [
                     (row["summary"]["flops"] / 1e15, 100 * row["summary"]["last"]["test_accuracy"])
-                    for row in rows
-                    if (row["noise"], row["method"], row["budget"], row["change"])
-                    == (noise, method, budget, "")
+                    for row in _at(rows, noise, method, budget)
                 ]
                 for budget in LADDER
             ]

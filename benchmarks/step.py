@@ -286,11 +286,12 @@ def measure_options(networks: Sequence[str], rounds: int, steps: int) -> list[di
     """Return what our options give, beside bf16 without them."""
     rows = []
     for network in networks:
+        few = min(steps, NETWORKS[network].steps)
         found: dict[str, list[dict[str, float]]] = defaultdict(list)
         for _ in range(rounds):
             for side in OPTIONS:
-                found[side].append(a_round(network, side, min(steps, NETWORKS[network].steps)))
-        rows += _rows(network, found, "bf16", min(steps, NETWORKS[network].steps))
+                found[side].append(a_round(network, side, few))
+        rows += _rows(network, found, "bf16", few)
     return rows
 
 

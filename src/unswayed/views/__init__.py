@@ -104,7 +104,11 @@ class Policy:
             self._draw(view, number, keys, epoch)
             for number, view in zip(numbers, views, strict=True)
         ]
-        orders = [_order(images, view.kinds(u)) for view, u in zip(views, draws, strict=True)]
+        parts = _parts(images)
+        orders = [
+            _order(view.kinds(u)) if len(parts) > 1 else None
+            for view, u in zip(views, draws, strict=True)
+        ]
         seen = [self._room(images) for _ in views]
         # Pieces are written one behind the other, and put back into the batch's order at once.
         written = [
@@ -120,7 +124,6 @@ class Policy:
                 x, u = images.index_select(0, order[part]), u[order[part]]
             written[number][part].copy_(views[number](x / 255, u.to(images.device)))
 
-        parts = _parts(images)
         tasks = [(number, part) for number in range(len(views)) for part in parts]
         if len(parts) == 1:
             for task in tasks:
@@ -166,11 +169,9 @@ def _parts(images: Tensor) -> list[slice]:
     return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
-def _order(images: Tensor, kinds: Tensor) -> Tensor | None:
-    """Return the rows with those of one kind together; None if nothing is gained by it."""
-    if len(_parts(images)) == 1 or (kinds == kinds[0]).all():
-        return None
-    return kinds.argsort(stable=True)
+def _order(kinds: Tensor) -> Tensor | None:
+    """Return the rows with those of one kind together; None if all are of one."""
+    return None if (kinds == kinds[0]).all() else kinds.argsort(stable=True)
 
 
 @functools.cache
