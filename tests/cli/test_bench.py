@@ -149,6 +149,26 @@ def test_a_table_of_nothing_says_so(grid, capsys):
     assert "no cell is finished yet" in capsys.readouterr().err
 
 
+def test_cells_are_not_tried_if_all_before_failed_for_one_reason(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_grid(tmp_path, methods='["coteaching", "ce", "gce"]')
+    Path("images.npz").unlink()
+    assert main(WORDS) == 1
+    err = capsys.readouterr().err
+    assert "and 4 more: " in err  # the four of the costliest method, and one of the next
+    assert "7 cells are not tried" in err
+
+
+def test_other_methods_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    bad = '{ name = "coteaching", label = "bad", set = ["data.path=none.npz"] }'
+    write_grid(tmp_path, methods=f'[{bad}, "ce"]')
+    assert main(WORDS) == 1
+    err = capsys.readouterr().err
+    assert "8 of 8 cells, 4 failed" in err
+    assert "not tried" not in err
+
+
 def test_equal_failures_are_told_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_grid(tmp_path, methods='["ce"]')

@@ -41,6 +41,9 @@ from unswayed.cli.show import console
 from unswayed.errors import UsageError
 from unswayed.training.run import Run
 
+HOPELESS = 4
+"""If so many cells fail first, of two methods and for one reason, the others are not tried."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -238,14 +241,28 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
         return failed
     if done:
         print(f"{len(done)} of {len(cells)} cells are finished already", file=sys.stderr)
+    ended: list[Event] = []
     with Watcher(cells, missing, folder) as watcher:
         for event in run_cells(missing, folder, workers=workers, keep=keep):
             watcher(event)
             if event.share == 1:
                 results.note_failure(folder, event.cell, event.failure)
+                ended.append(event)
             if event.failure:
                 failed[event.cell.title] = event.failure
+                if _hopeless(ended, missing):
+                    break
+    if left := len(missing) - len(ended):
+        print(f"{left} cells are not tried: all before failed for one reason", file=sys.stderr)
     return failed
+
+
+def _hopeless(ended: Sequence[Event], missing: Sequence[Cell]) -> bool:
+    """Return whether all cells so far failed for one reason, which is not one method's own."""
+    methods = {event.cell.row.key for event in ended}
+    several = len(methods) >= min(2, len({cell.row.key for cell in missing}))
+    reasons = {event.failure for event in ended}
+    return several and len(ended) >= HOPELESS and len(reasons) == 1 and "" not in reasons
 
 
 class Watcher(OnTerminal[Live]):
