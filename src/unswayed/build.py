@@ -382,23 +382,31 @@ def provenance(trainer: Trainer, noise: Noise) -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of a source checkout, with a mark if it had changes; None elsewhere.
+    """Return the commit of a source checkout, with a mark if the package had changes in it.
 
-    A process asks once: what it has imported does not change with the files.
+    Other files, such as saved results, do not count. None where there is no checkout of ours: an
+    environment may lie in the repository of somebody else. A process asks once: what it has
+    imported does not change with the files.
     """
-    here = Path(__file__).parent
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        if not _git("ls-files", Path(__file__).name):
+            return None
+        return _git("rev-parse", "HEAD") + ("-dirty" if _git("status", "--porcelain", ".") else "")
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return described.stdout.strip() or None
+
+
+def _git(*words: str) -> str:
+    """Return what git says of the package's folder; nothing where it cannot."""
+    said = subprocess.run(
+        ["git", *words],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    return said.stdout.strip()
 
 
 def _processor(device: torch.device) -> str:

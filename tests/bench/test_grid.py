@@ -253,3 +253,11 @@ def test_a_cell_says_what_papers_tune():
     assert cells[0].settings == "λ 130, τ 0.4, lr 0.02"
     (gce, *_) = Grid.load("paper/table1").only(["gce", "sym 80"])
     assert gce.settings == "q 0.7, lr 0.02"
+    (apl, *_) = Grid.load("paper/table1").only(["apl", "sym 80"])
+    assert apl.settings == "alpha 1, beta 1, lr 0.02"
+
+
+def test_what_a_row_sets_of_the_training_is_told_even_if_it_is_the_default():
+    grid = Grid.load("paper/table1")
+    options = {row: grid.only([row])[0].options for row in ("ce", "forward")}
+    assert options == {"ce": [], "forward": ["train.holdout=0.1"]}

@@ -68,6 +68,8 @@ def test_numbers_come_from_the_results(tmp_path):
 
 
 def test_pages_of_methods_that_are_no_more_are_removed(tmp_path):
-    (tmp_path / "old.md").write_text("old")
+    (tmp_path / "old.md").write_text(pages(None)["ce.md"])
+    (tmp_path / "own.md").write_text("A page by hand.")
     write(tmp_path)
     assert not (tmp_path / "old.md").exists()
+    assert (tmp_path / "own.md").exists()

@@ -45,7 +45,7 @@ def run(method, column, seed, last, **more):
 
 
 def method(key, label):
-    return {"key": key, "label": label, "method": key, "options": [], "paper": ""}
+    return {"key": key, "label": label, "method": key, "options": []}
 
 
 @pytest.fixture
@@ -131,8 +131,6 @@ def test_where_cells_do_not_agree_every_value_is_counted():
 
 
 def test_a_failure_is_remembered_until_the_cell_is_trained(tmp_path, tiny_grid):
-    from unswayed.bench.grid import Grid
-
     first, second = Grid.load(tiny_grid()).cells[:2]
     assert read_failures(tmp_path) == {}
     note_failure(tmp_path, first, "")

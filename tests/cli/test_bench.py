@@ -47,7 +47,7 @@ def check_results():
     found = json.loads(Path("results/tiny.json").read_text(encoding="utf-8"))
     assert len(found["runs"]) == 8
     assert found["origin"]["threads"] == 1
-    assert found["command"] == "unswayed bench tiny.toml"
+    assert found["command"] == "unswayed bench tiny.toml --seeds 2"
     assert len(found["failures"]) == 4
     assert "is not finite at epoch" in found["failures"]["boom/clean/seed0"]
     first, last = found["runs"][0], found["runs"][-1]
@@ -59,15 +59,11 @@ def check_results():
 
 def test_results_are_not_replaced_by_fewer(grid, capsys):
     Path("results").mkdir()
-    Path("results/tiny.json").write_text(
-        '{"extends": "digits", "runs": [1, 2, 3]}', encoding="utf-8"
-    )
+    before = '{"extends": "digits", "command": "", "runs": [1, 2, 3]}'
+    Path("results/tiny.json").write_text(before, encoding="utf-8")
     assert main([*WORDS, "--table-only", "--save", "results"]) == 2
     assert "has 3 runs, and these are 0" in capsys.readouterr().err
-    assert (
-        Path("results/tiny.json").read_text(encoding="utf-8")
-        == '{"extends": "digits", "runs": [1, 2, 3]}'
-    )
+    assert Path("results/tiny.json").read_text(encoding="utf-8") == before
 
 
 def check_that_nothing_is_trained_again(capsys):
@@ -118,7 +114,14 @@ def test_list_shows_methods_with_papers_and_presets_and_grids_apart_from_recipes
     ("text", "message"),
     [
         ("{", "is not the results of a grid"),
-        ('{"runs": [], "extends": "paper-simsiam"}', "results of another grid called 'tiny'"),
+        (
+            '{"runs": [], "extends": "paper-simsiam", "command": ""}',
+            "results of another grid called 'tiny'",
+        ),
+        (
+            '{"runs": [], "extends": "digits", "command": "unswayed bench tiny.toml train.lr=1"}',
+            "was made by `unswayed bench tiny.toml train.lr=1`",
+        ),
     ],
 )
 def test_what_is_in_the_way_is_said_before_anything_is_trained(grid, text, message, capsys):
@@ -167,6 +170,31 @@ def test_other_methods_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "8 of 8 cells, 4 failed" in err
     assert "not tried" not in err
+
+
+def test_other_columns_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    grid = write_grid(tmp_path, methods='["coteaching", "ce", "gce"]')
+    text = grid.read_text(encoding="utf-8")
+    grid.write_text(text.replace('clean = ["', 'clean = ["data.path=none.npz", "'))
+    assert main(WORDS) == 1
+    err = capsys.readouterr().err
+    assert "12 of 12 cells, 6 failed" in err
+    assert "not tried" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train.device=cuda:1"], "CUDA_VISIBLE_DEVICES"),
+        (["--only", "forward", "asym 40"], "leaves out forward with asym 40"),
+    ],
+)
+def test_what_a_grid_cannot_train_is_refused(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["bench", "paper/table2", *words]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_equal_failures_are_told_once(tmp_path, monkeypatch, capsys):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,11 +15,12 @@ from unswayed import UsageError
 from unswayed.bench.grid import Grid
 from unswayed.build import train
 from unswayed.cli import main
-from unswayed.figures import NAMES, figure
+from unswayed.figures import NAMES, ONE_SEED, figure
 from unswayed.figures.gradcam import gradcam, last_map
 from unswayed.learners import Classifier
 from unswayed.models import Backbone
 from unswayed.models.fast import FastNet
+from unswayed.recipe import Recipe
 
 SMALL = [
     "paper/digits",
@@ -32,7 +35,7 @@ SMALL = [
 def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unswayed.figures.representations.MOST", 100)
-    words = ["figure", name, *SMALL, "--seeds", "1"]
+    words = ["figure", name, *SMALL, *([] if name in ONE_SEED else ["--seeds", "1"])]
     assert main(words) == 0
     assert capsys.readouterr().out == f"{name}.json\n{name}.png\n"
     first = Path(f"{name}.json").read_text(encoding="utf-8")
@@ -48,7 +51,7 @@ def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkey
 def test_what_a_grid_has_trained_is_not_trained_again_for_a_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unswayed.figures.representations.MOST", 100)
-    first = ["figure", "representations", *SMALL, "--seeds", "1"]
+    first = ["figure", "representations", *SMALL]
     assert main(first) == 0
     Path("runs/figure-representations").rename("runs/a-grid")
     for recipe in Path("runs").rglob("recipe.toml"):
@@ -64,19 +67,67 @@ def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch, capsys):
     assert main(["figure", "sweeps"]) == 2
     assert main(["figure", "sweeps", "paper/digits"]) == 2
     assert "takes no recipe" in capsys.readouterr().err
-    module = figure("sweeps")
+    assert main(["figure", "sweeps", "--seeds", "2"]) == 2
+    assert "--seeds is not for sweeps" in capsys.readouterr().err
     for name in ("paper/lambda", "paper/tau"):
-        grid = Grid.load(name, "cpu")
-        for cell in grid.cells[:1]:
-            options = {**cell.recipe.sections["train"], "epochs": 1}
-            place = Path("runs") / grid.name / cell.folder
-            train(cell.recipe.with_options("train", **options), run=place)
-            # As if it had been trained for as long as the grid says.
-            (place / "recipe.toml").write_text(cell.recipe.to_toml(), encoding="utf-8")
+        as_if_trained(Grid.load(name, "cpu"), columns=1)
     assert main(["figure", "sweeps"]) == 0
     measured = json.loads(Path("sweeps.json").read_text(encoding="utf-8"))
+    assert measured["scale"] == "cpu"
     assert len(measured["sweeps"]["λ"]["values"]["0"]) == 1
-    assert module.draw(measured) is not None
+    left, right = figure("sweeps").draw(measured).axes
+    assert [label.get_text() for label in left.get_xticklabels()] == ["0"]
+    assert (left.get_xlabel(), right.get_xlabel()) == ("λ", "τ")
+
+
+def test_the_scale_is_drawn_of_which_the_larger_share_is_trained(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("paper/lambda", "paper/tau"):
+        grids = {scale: Grid.load(name, scale) for scale in ("cpu", "full")}
+        as_if_trained(grids["cpu"], columns=len(grids["cpu"].columns) - 1)
+        as_if_trained(grids["full"], columns=len(grids["full"].columns))
+    assert main(["figure", "sweeps"]) == 0
+    assert json.loads(Path("sweeps.json").read_text(encoding="utf-8"))["scale"] == "full"
+
+
+def as_if_trained(grid, columns):
+    """Put the run of a short training into the first cell of each of so many columns."""
+    source = Path("short")
+    if not source.exists():
+        train(Recipe.load("digits", "train.epochs=1", "model.width=4"), run=source)
+    for column in list(grid.columns)[:columns]:
+        cell = next(cell for cell in grid.cells if cell.column == column)
+        place = Path("runs") / grid.name / cell.folder
+        shutil.copytree(source, place)
+        (place / "recipe.toml").write_text(cell.recipe.to_toml(), encoding="utf-8")
+
+
+def test_data_without_test_images_make_no_figure_of_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    zeros = np.zeros((40, 8, 8), dtype=np.uint8)
+    np.savez("images.npz", train_x=zeros, train_y=np.arange(40) % 10)
+    for name in ("gradcam", "memorisation"):
+        assert main(["figure", name, *SMALL, "data.name=npz", "data.path=images.npz"]) == 2
+        assert "these data have none" in capsys.readouterr().err
+    assert not Path("runs").exists()
+
+
+def test_another_recipe_goes_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["figure", "information", *SMALL, "--seeds", "1"]
+    assert main(words) == 0
+    assert main([*words, "noise.rate=0.2"]) == 0
+    assert len(list(Path("runs/figure-information").iterdir())) == 4
+
+
+def test_a_place_that_cannot_be_written_to_is_found_out_before_training(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    assert main(["figure", "information", *SMALL, "--save", "file/there"]) == 2
+    assert "file/there cannot be made" in capsys.readouterr().err
+    assert not Path("runs").exists()
 
 
 def test_labels_that_are_all_right_make_no_figure_of_wrong_ones(tmp_path, monkeypatch, capsys):

@@ -81,10 +81,8 @@ def test_what_cannot_be_measured_is_refused_before_training(tiny, tmp_path, word
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_course_is_measured_once_and_belongs_to_its_recipe(tiny, tmp_path):
+def test_a_course_is_measured_once(tiny, tmp_path):
     path = tmp_path / "a" / "course.json"
     first = course(tiny, path)
     assert len(first) == tiny.settings.epochs
     assert course(tiny, path) == first == json.loads(path.read_text())["epochs"]
-    with pytest.raises(UsageError, match="another recipe"):
-        course(Recipe.from_dict(tiny.sections, "train.lr=0.5"), path)

@@ -215,7 +215,8 @@ def _test(claim: Claim) -> str:
     return words + ("" if claim.number == "last" else f"; {claim.number}")
 
 
-def _tables(folder: Path) -> Iterator[tuple[str, Any]]:
+def tables(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Yield name and numbers of the tables and figures that claims are about, if they are there."""
     for name in dict.fromkeys(claim.table for claim in claims()):
         file = folder / f"{name}.json"
         if file.is_file():
@@ -244,7 +245,7 @@ def figure_runs(measured: Mapping[str, Any]) -> Results:
     return {
         "runs": [
             {"method": slug(label), "column": "end", "seed": seed}
-            | {"wrong pull": course[-1][own[label]], "precision": course[-1]["precision"]}
+            | {"wrong pull": course[-1][own[label]]}
             for label, seeds in measured["curves"].items()
             for seed, course in enumerate(seeds)
         ]
@@ -256,7 +257,7 @@ def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: python -m unswayed.bench.claims RESULTS PAGE")
     folder, target = map(Path, sys.argv[1:])
-    write_text(target, page(dict(_tables(folder))))
+    write_text(target, page(dict(tables(folder))))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,12 @@ def estimates(
         shapes: how much data there is, by column; without it the data are loaded to see.
     """
     known: dict[tuple[str, Shape], Estimate] = {}
+    seen: dict[str, Shape] = {}
     for cell in cells:
-        shape = shapes.get(cell.column) or _look(cell.recipe)
+        data = repr(cell.recipe.sections["data"])
+        if cell.column not in shapes and data not in seen:
+            seen[data] = _look(cell.recipe)
+        shape = shapes.get(cell.column) or seen[data]
         plain = _plain(cell.recipe)
         key = plain.to_toml(), shape
         if key not in known:

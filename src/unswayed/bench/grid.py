@@ -40,6 +40,9 @@ OWN = (
 FULL = "full"
 """The scale that is meant where none is named."""
 
+LETTERS = {"regularizer.weight": "λ", "regularizer.tau": "τ"}
+"""What papers call an option."""
+
 TAKEN = ("train.seed", "train.threads", "method")
 """What a grid decides itself, cell by cell."""
 
@@ -82,7 +85,7 @@ class Cell:
     column: str
     seed: int
     recipe: Recipe
-    method: str = ""  # with the preset of this column, `ctrr/cifar10-sym20`
+    method: str  # with the preset of this column, `ctrr/cifar10-sym20`
     by_column: frozenset[str] = frozenset()  # options that the column sets
 
     @property
@@ -92,8 +95,12 @@ class Cell:
 
     @property
     def options(self) -> list[str]:
-        """Options that are neither defaults nor of the method and its preset: `loss.q=0.5`."""
-        own = methods.load(self.method or self.row.method.name)
+        """Options that are neither defaults nor of the method and its preset: `loss.q=0.5`.
+
+        What a row sets itself of the training is one of them even if it is a default, since the
+        other rows may have another value.
+        """
+        own = methods.load(self.method)
         found = []
         for place in ("learner", "loss", "framework", "regularizer", "train"):
             if place == "train":
@@ -106,7 +113,7 @@ class Cell:
             found += [
                 f"{place}.{key}={json.dumps(value)}"
                 for key, value in options.items()
-                if value != plain[key]
+                if (value != plain[key] or place == "train")
                 and not _same(value, own.get(f"{place}.{key}"))
                 and f"{place}.{key}" not in self.by_column
             ]
@@ -115,18 +122,17 @@ class Cell:
     @property
     def settings(self) -> str:
         """What papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
-        sections = self.recipe.sections
-        found = {
-            "λ": sections["regularizer"].get("weight"),
-            "τ": sections["regularizer"].get("tau"),
-            "q": sections["loss"].get("q"),
-            "lr": sections["train"]["lr"],
-        }
-        return ", ".join(
-            f"{name} {value:g}" if isinstance(value, int | float) else f"{name} scheduled"
-            for name, value in found.items()
-            if value is not None
-        )
+        said = [*methods.load(self.method), *(word.partition("=")[0] for word in self.row.words)]
+        own = [key for key in said if key.startswith(("loss.", "learner."))]
+        found = []
+        for key in dict.fromkeys([*LETTERS, *own, "train.lr"]):
+            section, _, name = key.partition(".")
+            value = self.recipe.sections[section].get(name)
+            if isinstance(value, int | float):
+                found.append(f"{LETTERS.get(key, name)} {value:g}")
+            elif value is not None and key not in own:
+                found.append(f"{LETTERS.get(key, name)} scheduled")
+        return ", ".join(found)
 
     @property
     def title(self) -> str:
@@ -215,7 +221,10 @@ class Grid:
                 )
         methods_ = [name for name in wanted if name in keys] or keys
         settings = [name for name in wanted if name in columns] or columns
-        return [c for c in self.cells if c.row.key in methods_ and slug(c.column) in settings]
+        found = [c for c in self.cells if c.row.key in methods_ and slug(c.column) in settings]
+        if not found:
+            raise UsageError(f"the grid {self.name!r} leaves out {' with '.join(names)}")
+        return found
 
 
 def _skip(

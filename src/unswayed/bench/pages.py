@@ -24,6 +24,9 @@ from unswayed.training.files import write_text
 
 PARTS = ("learner", "loss", "framework", "regularizer")
 
+MADE = "<!-- Made by `make docs`;"
+"""How a page begins that may be replaced or removed."""
+
 PAGE = """\
 <!-- Made by `make docs`; edit src/unswayed/methods/{name}.toml or the docstrings instead. -->
 # {title}
@@ -199,7 +202,7 @@ def _cost(method: Method, results: Results | None) -> str:
         return text
     return (
         f"{text}\nMeasured: an epoch takes {seconds:.1f} times the seconds of cross entropy "
-        f"({_link(results)})."
+        f"([{results['grid']}](../../results/{results['grid']}.json))."
     )
 
 
@@ -247,7 +250,7 @@ def write(folder: Path, results: Results | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = pages(results)
     for file in folder.glob("*.md"):
-        if file.name not in made:
+        if file.name not in made and file.read_text(encoding="utf-8").startswith(MADE):
             file.unlink()
     for name, text in made.items():
         write_text(folder / name, text)
@@ -262,4 +265,6 @@ def read(file: Path) -> Results | None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m unswayed.bench.pages FOLDER RESULTS")
     write(Path(sys.argv[1]), read(Path(sys.argv[2])))

@@ -103,7 +103,7 @@ def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, A
 
 
 def _method(cells: Sequence[Cell]) -> dict[str, Any]:
-    row, method = cells[0].row, cells[0].row.method
+    row = cells[0].row
     chosen = [cell for cell in cells if cell.method != row.name]
     presets = {cell.column: cell.method for cell in chosen}
     settings = {cell.column: cell.settings for cell in chosen}
@@ -113,7 +113,6 @@ def _method(cells: Sequence[Cell]) -> dict[str, Any]:
         "method": row.name,
         "options": cells[0].options,
         **({"presets": presets, "settings": settings} if presets else {}),
-        "paper": method.paper,
     }
 
 
@@ -300,27 +299,29 @@ preset says. Their options are the defaults that `unswayed list` shows{exception
 
 {selected}
 
-## Test accuracy of the best epoch on the test set, %
-
-An oracle: test labels select the epoch, as they do in most papers. It is no number to expect.
-
-{oracle}
-
-{beside}## Wrong labels memorised, %
+{oracle}{beside}## Wrong labels memorised, %
 
 Of the training images with a wrong label, the share that the last epoch's network predicts as
 labelled. A network that learnt nothing memorises nothing, so read it beside the accuracy.
 
 {memorised}
-{rates}
+{rates}{cost}"""
+
+ORACLE = """\
+## Test accuracy of the best epoch on the test set, %
+
+An oracle: test labels select the epoch, as they do in most papers. It is no number to expect.
+
+{table}
+
+"""
+
+COST = """
 ## Cost
 
-The computation of a training, counted by PyTorch: the mean over settings and seeds. Seconds of an
-epoch with its evaluation in those of cross entropy, measured while trainings with one thread each
-ran side by side{cores}; since other work only adds, they are of the quickest seed. Read them as a
-rough guide.
+The computation of a training, counted by PyTorch: the mean over settings and seeds.
 
-{cost}
+{table}
 """
 
 DIGITS = 2
@@ -363,7 +364,6 @@ they estimate it from the noisy hold-out or, where nothing is held out, from the
 def render(results: Results) -> str:
     """Return the page."""
     count, seeds = len(results["runs"]), results["seeds"]
-    cores = results["origin"].get("cores")
     whole = results.get("cells") or len(results["methods"]) * len(results["columns"]) * seeds
     cells = f"All {whole} trainings are in it."
     if count < whole:
@@ -393,12 +393,15 @@ def render(results: Results) -> str:
             if values(results, "selected") or not results["runs"]
             else NO_HOLDOUT
         ),
-        oracle=markdown(table(results, "oracle_best", rank=True)),
+        oracle=(
+            ORACLE.format(table=markdown(table(results, "oracle_best", rank=True)))
+            if values(results, "oracle_best")
+            else ""
+        ),
         beside=_beside(results),
         memorised=markdown(table(results, "memorised", rank=False)),
         rates=_rates(results),
-        cores=f" on {cores} cores" if isinstance(cores, int) else "",
-        cost=markdown(_cost(results)),
+        cost=_cost(results),
     )
 
 
@@ -469,21 +472,20 @@ def _origin_words(results: Results) -> str:
     text += "; ".join(same) + "."
     for key, found in origin.items():
         if isinstance(found, dict):
-            text += f" **Cells differ in {key}**: "
-            which = {value: _whose(results["runs"], key, value) for value in found}
-            text += ", ".join(f"{value} ({n} cells{which[value]})" for value, n in found.items())
-            text += "."
+            most = max(found.values())  # those cells are too many to name
+            which = [
+                f"{value} ({n} cells{'' if n == most else _whose(results['runs'], key, value)})"
+                for value, n in found.items()
+            ]
+            text += f" **Cells differ in {key}**: {', '.join(which)}."
     return text
 
 
 def _whose(runs: Sequence[Mapping[str, Any]], key: str, value: str) -> str:
-    """Return `: ce, sym 40, seed 0; ...`, the cells of a value; nothing where runs do not say."""
-    cells = [
-        f"{run['method']}, {run['column']}, seed {run['seed']}"
-        for run in runs
-        if str(run.get({"name": "machine"}.get(key, key))) == value
-    ]
-    return f": {'; '.join(cells)}" if cells else ""
+    """Return `: ce, sym 40; ...`, the places of a value; nothing where runs do not say."""
+    found = [run for run in runs if str(run.get({"name": "machine"}.get(key, key))) == value]
+    places = dict.fromkeys(f"{run['method']}, {run['column']}" for run in found)
+    return f": {'; '.join(places)}" if places else ""
 
 
 def _rates(results: Results) -> str:
@@ -501,17 +503,10 @@ def _rates(results: Results) -> str:
     return RATES.format(table=markdown(rows))
 
 
-def _cost(results: Results) -> list[list[str]]:
-    rows = [["method", "PFLOP", "seconds"]]
+def _cost(results: Results) -> str:
+    """Return the section, nothing where no run has counted."""
+    rows = [["method", "PFLOP"]]
     for method in results["methods"]:
-        seconds = relative_seconds(results, method["key"])
-        runs = [run for run in results["runs"] if run["method"] == method["key"]]
-        flops = [run["flops"] for run in runs if run.get("flops")]
-        rows.append(
-            [
-                method["label"],
-                f"{fmean(flops) / 1e15:.3g}" if flops else "–",
-                "–" if seconds is None else f"{seconds:.1f}",
-            ]
-        )
-    return rows
+        if flops := values(results, "flops", method=method["key"]):
+            rows.append([method["label"], f"{fmean(flops) / 1e15:.3g}"])
+    return COST.format(table=markdown(rows)) if len(rows) > 1 else ""

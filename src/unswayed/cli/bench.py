@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich import box
@@ -36,13 +35,14 @@ from unswayed.bench.runner import (
     run_cells,
 )
 from unswayed.build import pick_device
-from unswayed.cli.progress import QUIET_SECONDS, OnTerminal
-from unswayed.cli.show import console
+from unswayed.cli.loading import QUIET_SECONDS
+from unswayed.cli.progress import OnTerminal
+from unswayed.cli.show import check_writable, console
 from unswayed.errors import UsageError
 from unswayed.training.run import Run
 
 HOPELESS = 4
-"""If so many cells fail first, of two methods and for one reason, the others are not tried."""
+"""If so many fail first, of two methods and columns and for one reason, others are not tried."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
     grid = Grid.load(args.grid, args.scale, args.seeds, args.words)
+    if any(cell.recipe.settings.device.startswith("cuda:") for cell in grid.cells):
+        raise UsageError(
+            "train.device: a grid gives every cell a GPU of its own; say train.device=cuda, and "
+            "choose among them with the environment variable CUDA_VISIBLE_DEVICES"
+        )
     workers = default_workers(grid.cells) if args.workers is None else args.workers
     if workers < 1:
         raise UsageError("--workers must be at least 1")
@@ -94,35 +99,41 @@ def run(args: argparse.Namespace) -> int:
     cells = grid.only(args.only)
     target = Path(args.save) / f"{grid.name}.json" if args.save else None
     if target is not None:
-        _check_room(grid, len(grid.cells), target)
-        _check_writable(target.parent)
+        _check_room(grid, len(grid.cells), target, _command(args, grid))
+        check_writable(target.parent)
     failed: dict[str, str] = {}
     if not args.table_only:
-        _check_writable(folder)
+        check_writable(folder)
         failed = _train(cells, folder, workers, keep=args.keep)
-    found = results.collect(grid, folder, _command(args))
+    found = results.collect(grid, folder, _command(args, grid))
     _show(found, cells)
+    _tell(failed)
     if target is not None:
         formats = {name: FORMATS[name] for name in args.formats}
-        _check_room(grid, len(found["runs"]), target)
+        _check_room(grid, len(found["runs"]), target, _command(args, grid))
         for path in results.save(found, target.parent, formats):
             print(path)
+    return 1 if failed else 0
+
+
+def _tell(failed: dict[str, str]) -> None:
+    """Say why cells failed; equal reasons are told once."""
     reasons: dict[str, list[str]] = {}
     for cell, why in failed.items():
         reasons.setdefault(why, []).append(cell)
     for why, those in reasons.items():
         more = f" and {len(those) - 1} more" if len(those) > 1 else ""
         print(f"failed: {those[0]}{more}: {why}", file=sys.stderr)
-    return 1 if failed else 0
 
 
-def _check_room(grid: Grid, runs: int, file: Path) -> None:
-    """Refuse to replace results by such of fewer runs, or of another grid."""
+def _check_room(grid: Grid, runs: int, file: Path, command: str) -> None:
+    """Refuse to replace results by such of fewer runs, of another grid or with other words."""
     if not file.is_file():
         return
     try:
         known = json.loads(file.read_text(encoding="utf-8"))
         before, extends = len(known["runs"]), known["extends"]
+        words = _words(known["command"])
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{file} is not the results of a grid; remove it, or choose another --save"
@@ -132,6 +143,11 @@ def _check_room(grid: Grid, runs: int, file: Path) -> None:
             f"{file} holds results of another grid called {grid.name!r} (it extends {extends!r}, "
             f"not {grid.extends!r}); choose another --save, or rename the grid's file"
         )
+    if words != _words(command):
+        raise UsageError(
+            f"{file} was made by `{known['command']}`, and this is `{command}`: it is left as it "
+            "is. Choose another --save, or remove it"
+        )
     if before > runs:
         raise UsageError(
             f"{file} has {before} runs, and these are {runs}: it is left as it is. "
@@ -139,22 +155,17 @@ def _check_room(grid: Grid, runs: int, file: Path) -> None:
         )
 
 
-def _check_writable(folder: Path) -> None:
-    """Make a folder before hours are spent on what it is for."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}; choose another") from error
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"{folder} cannot be written to; choose another")
-
-
-def _command(args: argparse.Namespace) -> str:
-    """Return the command that makes these numbers again."""
+def _command(args: argparse.Namespace, grid: Grid) -> str:
+    """Return the command that makes these numbers again, also when the grid has other seeds."""
     scale = f" --scale {args.scale}" if args.scale else ""
-    seeds = f" --seeds {args.seeds}" if args.seeds is not None else ""
     words = "".join(f" {shlex.quote(word)}" for word in args.words)
-    return f"unswayed bench {args.grid}{words}{scale}{seeds}"
+    return f"unswayed bench {args.grid}{words}{scale} --seeds {grid.seeds}"
+
+
+def _words(command: str) -> set[str]:
+    """Return the overrides in a command, but for where the data lie."""
+    words = {word for word in shlex.split(command) if "=" in word}
+    return {word for word in words if not word.startswith("data.root=")}
 
 
 def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
@@ -250,7 +261,7 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
                 ended.append(event)
             if event.failure:
                 failed[event.cell.title] = event.failure
-                if _hopeless(ended, missing):
+                if _hopeless(ended, missing) and not watcher.under_way:
                     break
     if left := len(missing) - len(ended):
         print(f"{left} cells are not tried: all before failed for one reason", file=sys.stderr)
@@ -258,11 +269,14 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
 
 
 def _hopeless(ended: Sequence[Event], missing: Sequence[Cell]) -> bool:
-    """Return whether all cells so far failed for one reason, which is not one method's own."""
-    methods = {event.cell.row.key for event in ended}
-    several = len(methods) >= min(2, len({cell.row.key for cell in missing}))
-    reasons = {event.failure for event in ended}
-    return several and len(ended) >= HOPELESS and len(reasons) == 1 and "" not in reasons
+    """Return whether all cells so far failed for one reason, not one method's or column's own."""
+    tried, reasons = [event.cell for event in ended], {event.failure for event in ended}
+
+    def several(of: Callable[[Cell], str]) -> bool:
+        return len(set(map(of, tried))) >= min(2, len(set(map(of, missing))))
+
+    by_all = several(lambda cell: cell.row.key) and several(lambda cell: cell.column)
+    return by_all and len(ended) >= HOPELESS and len(reasons) == 1 and "" not in reasons
 
 
 class Watcher(OnTerminal[Live]):
@@ -315,6 +329,11 @@ class Watcher(OnTerminal[Live]):
             if 0.01 < done / self.total < 1:  # less says nothing of what is to come
                 line += f", ETA {spent * (self.total - done) / done:.0f} s"
             print(line, file=sys.stderr, flush=True)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a cell is being trained."""
+        return any(0 < share < 1 for share in self.shares.values())
 
     def _look_at(self, cell: Cell) -> None:
         last = Run(self.folder / cell.folder).summary["last"]

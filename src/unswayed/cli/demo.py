@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unswayed.cli.show import comparison_table, console
+from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
@@ -34,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     if args.seeds < 1 or any(word.startswith("train.seed=") for word in args.words):
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     folder = Path(args.runs)
+    if args.save:
+        check_writable(Path(args.save))
     groups = []
     for name in RECIPES:
         group = []
@@ -50,7 +52,6 @@ def run(args: argparse.Namespace) -> int:
     write_text(folder / "demo.svg", svg)
     if args.save:
         target = Path(args.save)
-        target.mkdir(parents=True, exist_ok=True)
         write_text(target / "demo.svg", svg)
         write_json(target / "demo.json", results(groups))
     print(f"plot: {folder / 'demo.svg'}")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from unswayed import figures
 from unswayed.cli.progress import Watcher
+from unswayed.cli.show import check_writable
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("words", nargs="*", metavar="RECIPE key=value")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="trainings of each kind")
+    parser.add_argument("--seeds", type=int, metavar="N", help="trainings of each kind (3)")
     parser.add_argument(
         "--runs", default="runs", metavar="DIR", help="runs go to DIR/figure-NAME (runs)"
     )
@@ -45,18 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, measure, draw, and say where the files are."""
-    if args.seeds < 1:
-        raise UsageError("--seeds must be at least 1")
     module = figures.figure(args.name)
+    if args.seeds is not None and args.name in (*figures.FROM_GRIDS, *figures.ONE_SEED):
+        raise UsageError(f"--seeds is not for {args.name}, which has seeds of its own")
+    seeds = 3 if args.seeds is None else args.seeds
+    if seeds < 1:
+        raise UsageError("--seeds must be at least 1")
     if args.words and args.name in figures.FROM_GRIDS:
         raise UsageError(f"{args.name} shows what its grids have trained, and takes no recipe")
     named = bool(args.words) and "=" not in args.words[0]
     recipe = Recipe.load(*args.words) if named else Recipe.load(RECIPE, *args.words)
     folder = Path(args.runs) / f"figure-{args.name}"
-    lab = figures.Lab(folder, args.seeds, _train, Watcher)
-    whole = {"figure": args.name, "recipe": recipe.to_toml(), **module.measure(recipe, lab)}
     place = Path(args.save)
-    place.mkdir(parents=True, exist_ok=True)
+    check_writable(place)
+    lab = figures.Lab(folder, seeds, _train, Watcher)
+    whole = {"figure": args.name, "recipe": recipe.to_toml(), **module.measure(recipe, lab)}
     data, picture = (place / f"{args.name}.{ending}" for ending in ("json", "png"))
     files.write_json(data, whole, indent=None)  # thousands of numbers
     with files.atomic(picture) as temporary:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from unswayed.data.progress import listening
 
 QUIET_SECONDS = 10.0
+"""Between two lines on progress where stderr is not a terminal."""
 
 
 @contextmanager

@@ -18,10 +18,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from unswayed.cli.loading import QUIET_SECONDS
 from unswayed.types import Epoch, Step
-
-QUIET_SECONDS = 10.0
-
 
 Shown = TypeVar("Shown", Progress, Live)
 

@@ -1,14 +1,17 @@
-"""How results are printed."""
+"""How results are printed, and whether they can be kept."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from unswayed.errors import UsageError
 from unswayed.report.table import Row, Spread
 
 
@@ -38,3 +41,13 @@ def comparison_table(rows: Sequence[Row], *, oracle: bool) -> Table:
 
 def _percent(spread: Spread | None) -> str:
     return spread.percent() if spread else "–"
+
+
+def check_writable(folder: Path) -> None:
+    """Make a folder before hours are spent on what it is for."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}; choose another") from error
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"{folder} cannot be written to; choose another")

@@ -1,4 +1,4 @@
-"""The paper's figures, and two that it lacks: each measures something, and draws what it measured.
+"""The paper's figures, and three that it lacks: each measures something, and draws that.
 
 A figure is a module with `measure` and `draw`. `measure` trains what it needs below a folder,
 where nothing is trained twice, and returns what goes into a JSON file; `draw` makes a Matplotlib
@@ -7,6 +7,7 @@ figure of that and of nothing else.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import tomllib
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from unswayed.build import Watch, train
+from unswayed.data import Dataset, Splits
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
 from unswayed.registry import did_you_mean
@@ -47,9 +49,16 @@ class Lab:
         What is in the folders beside this figure's, trained by a grid or for another figure, is
         not trained again.
         """
-        own, place = with_words(recipe, *words, seed=seed), self.folder / f"{name}-seed{seed}"
-        same = None if place.exists() else equal_run(own, self.folder.parent)
-        return own, same or self.fit(own, place)
+        own = with_words(recipe, *words, seed=seed)
+        folder = place(self.folder, name, own)
+        same = None if folder.exists() else equal_run(own, self.folder.parent)
+        return own, same or self.fit(own, folder)
+
+
+def place(folder: Path, name: str, recipe: Recipe) -> Path:
+    """Return where a training goes; one of another recipe goes elsewhere."""
+    digest = hashlib.sha256(recipe.to_toml().encode()).hexdigest()[:8]
+    return folder / f"{name}-seed{recipe.settings.seed}-{digest}"
 
 
 def equal_run(recipe: Recipe, runs: Path) -> Run | None:
@@ -78,6 +87,13 @@ def need_noise(recipe: Recipe) -> None:
         )
 
 
+def need_test(splits: Splits) -> Dataset:
+    """Return the test images; data without any are refused."""
+    if splits.test is None:
+        raise UsageError("this figure shows test images, and these data have none")
+    return splits.test
+
+
 def need_contrast(recipe: Recipe) -> None:
     """Refuse a recipe without a contrast."""
     if recipe.sections["regularizer"]["name"] == "none":
@@ -97,6 +113,9 @@ NAMES = {
 
 FROM_GRIDS = ("sweeps",)
 """These train nothing, but show what grids have trained."""
+
+ONE_SEED = ("representations", "gradcam")
+"""These show networks, not means."""
 
 
 def figure(name: str) -> ModuleType:

@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from unswayed.build import prepare
 from unswayed.errors import UsageError
-from unswayed.figures import Lab, Measured, drawing, need_noise
+from unswayed.figures import Lab, Measured, drawing, need_noise, need_test, with_words
 from unswayed.figures.probe import network
 from unswayed.learners import Classifier
 from unswayed.recipe import Recipe
@@ -73,16 +73,14 @@ def last_map(net: Classifier, images: Tensor, least: int = 4) -> nn.Module:
 def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return images and maps of test images for both networks; of the first seed only."""
     need_noise(recipe)
-    maps, images = {}, Tensor()
+    test = need_test(prepare(with_words(recipe, seed=0))[0])
+    rows = torch.from_numpy(np.linspace(0, len(test) - 1, IMAGES).astype(np.int64))
+    images = test.images[rows].float() / 255
+    labels = torch.from_numpy(test.given[rows.numpy()])
+    maps = {}
     for label, words in LABELS.items():
-        own, run = lab.train(recipe, "method=ce", *words, seed=0, name=label)
-        test = prepare(own)[0].test
-        if test is None:
-            raise UsageError("fig. 2 shows test images; these data have none")
-        rows = torch.from_numpy(np.linspace(0, len(test) - 1, IMAGES).astype(np.int64))
-        images = test.images[rows].float() / 255
+        _, run = lab.train(recipe, "method=ce", *words, seed=0, name=label)
         net = network(run).cpu().eval()  # a few images
-        labels = torch.from_numpy(test.given[rows.numpy()])
         seen = gradcam(net, images, labels, last_map(net, images))
         maps[label] = np.round(seen.double().numpy(), 3).tolist()
     shown = images.permute(0, 2, 3, 1).squeeze(-1)

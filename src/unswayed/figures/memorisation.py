@@ -13,8 +13,7 @@ from torch import Tensor
 
 from unswayed.build import prepare
 from unswayed.data import Splits
-from unswayed.errors import UsageError
-from unswayed.figures import Lab, Measured, drawing, need_contrast, with_words
+from unswayed.figures import Lab, Measured, drawing, need_contrast, need_test, with_words
 from unswayed.figures.probe import Seen, network, probe, standardised, true_labels
 from unswayed.recipe import Recipe
 from unswayed.training.evaluate import features
@@ -37,6 +36,7 @@ EPOCHS = 40
 def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return what probes do, by noise, features and seed."""
     need_contrast(recipe)
+    need_test(prepare(with_words(recipe, seed=0))[0])
     curves: dict[str, dict[str, list[list[Seen]]]] = {noise: {} for noise in NOISES}
     for label, words in FEATURES.items():
         for seed in range(lab.seeds):
@@ -45,9 +45,9 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
             x, x_test = _features(run, prepare(clean)[0])
             for noise in NOISES:
                 noisy = prepare(with_words(recipe, *_noise(recipe, noise), seed=seed))[0]
-                assert noisy.test is not None
                 labels = noisy.train.given, true_labels(noisy.train)
-                seen = probe((x, *labels), (x_test, noisy.test.given), epochs=EPOCHS, seed=seed)
+                test = x_test, need_test(noisy).given
+                seen = probe((x, *labels), test, epochs=EPOCHS, seed=seed)
                 curves[noise].setdefault(label, []).append(seen)
     return {"seeds": lab.seeds, "epochs": EPOCHS, "curves": curves}
 
@@ -61,10 +61,8 @@ def _noise(recipe: Recipe, name: str) -> list[str]:
 
 def _features(run: Run, splits: Splits) -> tuple[Tensor, Tensor]:
     """Return standardised features of the training and the test images."""
-    if splits.test is None:
-        raise UsageError("fig. 3 shows test accuracy; these data have no test images")
     net = network(run)
-    return standardised(features(net, splits.train), features(net, splits.test))
+    return standardised(features(net, splits.train), features(net, need_test(splits)))
 
 
 def draw(measured: Measured) -> Figure:

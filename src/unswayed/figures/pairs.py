@@ -13,7 +13,7 @@ from torch import Tensor
 
 from unswayed.build import Watch, assemble, threads
 from unswayed.errors import UsageError
-from unswayed.figures import Lab, Measured, need_contrast, need_noise, with_words
+from unswayed.figures import Lab, Measured, need_contrast, need_noise, place, with_words
 from unswayed.learners.regularized import Regularized, running_statistics
 from unswayed.randomness import permutation
 from unswayed.recipe import Recipe
@@ -94,13 +94,16 @@ def course(recipe: Recipe, path: Path, watch: Watch | None = None) -> list[dict[
     """Train, look after every epoch, and keep what was seen in a file: it is not trained again.
 
     Weights are not kept: a training that is stopped begins anew.
+
+    Args:
+        recipe: what to train.
+        path: the file, which is this recipe's alone.
+        watch: sees how far it is.
     """
     if path.is_file():
         known: Measured = json.loads(path.read_text(encoding="utf-8"))
-        if known["recipe"] == recipe.to_toml():
-            found: list[dict[str, Any]] = known["epochs"]
-            return found
-        raise UsageError(f"{path} was measured with another recipe; remove it, or choose --runs")
+        found: list[dict[str, Any]] = known["epochs"]
+        return found
     with threads(recipe.settings.threads):
         trainer, _ = assemble(recipe)
         if trainer.train.true is None or not isinstance(trainer.learner, Regularized):
@@ -136,7 +139,7 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
         for seed in range(lab.seeds):
             own = with_words(recipe, f"regularizer.name={name}", seed=seed)
             with lab.watching(f"{label}, seed {seed}") as watch:
-                found = course(own, folder / f"{name}-seed{seed}.json", watch)
+                found = course(own, place(folder, name, own).with_suffix(".json"), watch)
             curves[label].append(found)
     return {"seeds": lab.seeds, "curves": curves}
 

@@ -20,17 +20,18 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
     """Return the last test accuracies of both grids, which `unswayed bench` has trained.
 
     The runs of the grids lie beside the folder of this figure. Of the full and the two-core scale
-    that one is drawn of which more is finished.
+    that one is drawn of which the larger share is finished, the full one if both are alike.
     """
     del recipe  # the grids have their own
     runs = lab.folder.parent
-    done: dict[str, int] = {}
+    done: dict[str, float] = {}
     scales: dict[str, dict[str, Measured]] = {}
     for scale in ("full", "cpu"):
         found = {letter: _sweep(Grid.load(name, scale), runs) for letter, name in GRIDS.items()}
         if all(any(sweep["values"].values()) for sweep in found.values()):
             scales[scale] = found
-            done[scale] = sum(bool(v) for sweep in found.values() for v in sweep["values"].values())
+            columns = [each for sweep in found.values() for each in sweep["values"].values()]
+            done[scale] = sum(map(bool, columns)) / len(columns)
     if scales:
         scale = max(done, key=done.__getitem__)
         return {"recipe": "", "scale": scale, "sweeps": scales[scale]}

@@ -2,7 +2,8 @@
 
 Each is a TOML file in this folder. What it leaves out is plain cross entropy: the `regularized`
 learner, the loss `ce`, no framework and no regularizer. Presets hold the options that papers and
-published codes tuned for a data set and a kind of noise: `elr/cifar100`.
+published codes tuned for a data set and a kind of noise: `elr/cifar100`. A method may have those of
+another: `presets = "ctrr"`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def get(name: str) -> Method:
     if name not in names():
         raise UsageError(f"no method called {name!r}; {did_you_mean(name, names())}")
     file = resources.files(__name__) / f"{name}.toml"
-    return Method(name=name, **tomllib.loads(file.read_text(encoding="utf-8")))
+    found = tomllib.loads(file.read_text(encoding="utf-8"))
+    if isinstance(presets := found.get("presets"), str):
+        found["presets"] = get(presets).presets
+    return Method(name=name, **found)
 
 
 def load(text: str) -> dict[str, Any]:
