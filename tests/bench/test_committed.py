@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from unswayed.bench import claims
+from unswayed.bench.grid import Grid
 from unswayed.bench.results import render
 
 ROOT = Path(__file__).parents[2]
@@ -28,3 +29,15 @@ def test_the_claims_are_tested_on_the_committed_numbers():
     made = claims.page(dict(claims.tables(ROOT / "results")))
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert page == made, "make claims"
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name.endswith("-cpu")])
+def test_a_table_of_the_paper_is_of_the_grid_as_it_is_now(name):
+    grid, found = Grid.load(f"paper/{name.removesuffix('-cpu')}", "cpu"), TABLES[name]
+    assert found["seeds"] == grid.seeds
+    assert {column["name"]: tuple(column["words"]) for column in found["columns"]} == grid.columns
+    options = {method["key"]: method["options"] for method in found["methods"]}
+    assert options == {cell.row.key: cell.options for cell in reversed(grid.cells)}
+    assert {(run["method"], run["column"], run["seed"]) for run in found["runs"]} == {
+        (cell.row.key, cell.column, cell.seed) for cell in grid.cells
+    }
