@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar paper-cpu paper-smoke claims clean
+        speed cifar paper-cpu paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,8 +63,11 @@ paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size o
 claims: $(VENV)/installed ## write docs/reproduction.md from results/
 	$(BIN)/python -m unswayed.bench.claims results docs/reproduction.md
 
-paper-smoke: $(VENV)/dev ## a short cell of every table and figure, minutes; with $UNSWAYED_DATA also real steps of every full-size recipe
-	$(BIN)/python -m pytest -m "slow or not slow" tests/end_to_end/test_paper.py tests/figures/test_figures.py
+paper-smoke: $(VENV)/dev ## a short cell of every row of every table, and every figure, two minutes
+	$(BIN)/python -m pytest -n auto -m "slow or not slow" -k "not full_size" tests/end_to_end/test_paper.py tests/figures/test_figures.py
+
+paper-steps: $(VENV)/dev ## real steps of every full-size recipe, a quarter of an hour or so; on CIFAR with $UNSWAYED_DATA
+	$(BIN)/python -m pytest -m slow -k full_size tests/end_to_end/test_paper.py
 
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo
