@@ -142,7 +142,7 @@ def test_a_failure_is_remembered_until_the_cell_is_trained(tmp_path, tiny_grid):
 
 
 def test_epochs_are_those_that_were_trained_where_a_budget_sets_them(tmp_path, tiny_grid):
-    grid = Grid.load(tiny_grid(epochs='3\nbudget = "0.00003 PFLOP"'))
+    grid = Grid.load(tiny_grid(epochs='3\nbudget = "0.0000003 PFLOP"'))
     run = train(grid.cells[0].recipe, run=tmp_path / "runs" / grid.cells[0].folder)
     assert run.summary["epochs"] != 3
     found = collect(grid, tmp_path / "runs", "unswayed bench tiny.toml")
