@@ -27,8 +27,9 @@ PARTS = ("learner", "loss", "framework", "regularizer")
 MADE = "<!-- Made by `make docs`;"
 """How a page begins that may be replaced or removed."""
 
-PAGE = """\
-<!-- Made by `make docs`; edit src/unswayed/methods/{name}.toml or the docstrings instead. -->
+PAGE = (
+    MADE
+    + """ edit src/unswayed/methods/{name}.toml or the docstrings instead. -->
 # {title}
 
 {about}
@@ -50,9 +51,11 @@ It consists of
 
 {cost}
 {numbers}"""
+)
 
-INDEX = """\
-<!-- Made by `make docs`; edit src/unswayed/methods/*.toml instead. -->
+INDEX = (
+    MADE
+    + """ edit src/unswayed/methods/*.toml instead. -->
 # Methods
 
 `method=NAME` sets learner, loss, framework and regularizer of a recipe; `method=NAME/PRESET` also
@@ -62,6 +65,7 @@ list. Cost counts forwards and, twice, backwards of a step, in those of cross en
 {measured}
 {table}
 """
+)
 
 
 def pages(results: Results | None = None) -> dict[str, str]:

@@ -97,20 +97,21 @@ def run(args: argparse.Namespace) -> int:
         _estimate(grid, grid.only(args.only), folder, workers)
         return 0
     cells = grid.only(args.only)
+    command = _command(args, grid)
     target = Path(args.save) / f"{grid.name}.json" if args.save else None
     if target is not None:
-        _check_room(grid, len(grid.cells), target, _command(args, grid))
+        _check_room(grid, len(grid.cells), target, command)
         check_writable(target.parent)
     failed: dict[str, str] = {}
     if not args.table_only:
         check_writable(folder)
         failed = _train(cells, folder, workers, keep=args.keep)
-    found = results.collect(grid, folder, _command(args, grid))
+    found = results.collect(grid, folder, command)
     _show(found, cells)
     _tell(failed)
     if target is not None:
         formats = {name: FORMATS[name] for name in args.formats}
-        _check_room(grid, len(found["runs"]), target, _command(args, grid))
+        _check_room(grid, len(found["runs"]), target, command)
         for path in results.save(found, target.parent, formats):
             print(path)
     return 1 if failed else 0
@@ -236,7 +237,6 @@ class Waiting(OnTerminal[Progress]):
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
     """Train the cells that are not finished, and return why some failed, by their titles."""
-    failed: dict[str, str] = {}
     done = {cell.folder for cell in finished(cells, folder)}
     missing = [cell for cell in cells if cell.folder not in done]
     if borrowed := borrow(missing, folder, keep=keep):
@@ -249,7 +249,7 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
     missing = [cell for cell in missing if cell.folder not in done]
     if not missing:
         print(f"all {len(cells)} cells are finished; nothing was trained", file=sys.stderr)
-        return failed
+        return {}
     if done:
         print(f"{len(done)} of {len(cells)} cells are finished already", file=sys.stderr)
     ended: list[Event] = []
@@ -259,13 +259,11 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
             if event.share == 1:
                 results.note_failure(folder, event.cell, event.failure)
                 ended.append(event)
-            if event.failure:
-                failed[event.cell.title] = event.failure
                 if _hopeless(ended, missing) and not watcher.under_way:
                     break
     if left := len(missing) - len(ended):
         print(f"{left} cells are not tried: all before failed for one reason", file=sys.stderr)
-    return failed
+    return {event.cell.title: event.failure for event in ended if event.failure}
 
 
 def _hopeless(ended: Sequence[Event], missing: Sequence[Cell]) -> bool:
