@@ -319,3 +319,11 @@ def test_a_method_with_a_contrast_can_follow_a_recipe_without_one():
     again = Recipe.from_dict(plain.sections, "method=ctrr")
     assert again.sections["framework"]["name"] == "simsiam"
     assert again.sections["regularizer"]["name"] == "ctrr"
+
+
+def test_a_key_is_that_of_the_training_and_of_nothing_else(tiny):
+    other = Recipe.from_dict(tiny.sections, "train.seed=1", name="another")
+    assert tiny.key() == Recipe.from_dict(tiny.sections, name="another").key()
+    assert tiny.key() != other.key()
+    assert tiny.key(ignoring=("train.seed",)) == other.key(ignoring=("train.seed",))
+    assert tiny.key() != Recipe.from_dict(tiny.sections, "views.strong.blur=0.1").key()

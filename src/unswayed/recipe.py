@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -133,6 +133,15 @@ class Recipe:
     def with_options(self, place: str, **options: Any) -> Recipe:
         """Return the recipe with another table in a section."""
         return replace(self, sections={**self.sections, place: options})
+
+    def key(self, ignoring: Collection[str] = ()) -> str:
+        """Return a text that two recipes share if and only if they are the same training.
+
+        Args:
+            ignoring: options that do not count, such as "train.seed" and "train.threads".
+        """
+        counted = {k: v for k, v in _flat(self.sections).items() if k not in ignoring}
+        return json.dumps(counted, sort_keys=True)
 
     def difference(self, other: Recipe) -> list[str]:
         """Return the options in which two recipes differ, as `loss.q`."""
