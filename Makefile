@@ -52,7 +52,7 @@ CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam memorisation gradient-share pair-p
 WORDS = paper/cifar noise.name=symmetric noise.inclusive=true noise.rate=0.6
 gradcam_words = data.size=32
 # Clean features are learnt with crops: paper/cifar leaves them out so that noise is memorised.
-memorisation_words = views.weak.name=weak views.weak.crop=pad views.weak.padding=2 views.weak.flip=0.5
+memorisation_words = views.weak.name=padded_crop views.weak.padding=2 views.weak.flip=0.5
 
 paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size of two cores; resumable, within three hours; some need CIFAR in $UNSWAYED_DATA
 	for grid in $(PAPER); do $(BIN)/unswayed bench paper/$$grid --scale cpu --save results || exit 1; done

@@ -21,15 +21,15 @@ from unswayed.training.files import write_json
 
 SEEDS = (0, 1, 2)
 SETTINGS = {
-    "digits-ce": [f"train.lr={lr}" for lr in (0.005, 0.01, 0.02, 0.05, 0.1)],
+    "digits-ce": [f"optimizer.lr={lr}" for lr in (0.005, 0.01, 0.02, 0.05, 0.1)],
     "digits": [
-        *(f"train.lr={lr}" for lr in (0.01, 0.02, 0.05)),
+        *(f"optimizer.lr={lr}" for lr in (0.01, 0.02, 0.05)),
         *(f"regularizer.weight={weight}" for weight in (5.0, 20.0)),
     ],
 }
 LONG = {
-    "digits-ce": ["train.lr=0.0025", "train.lr=0.005"],
-    "digits": ["train.lr=0.02"],
+    "digits-ce": ["optimizer.lr=0.0025", "optimizer.lr=0.005"],
+    "digits": ["optimizer.lr=0.02"],
 }
 
 

@@ -75,9 +75,9 @@ def step(trainer: Trainer, batch: Batch) -> float:
     learner = trainer.learner
     learner.before_step(batch.progress)
     terms = learner(batch)
-    trainer.optimizer.zero_grad(set_to_none=True)
+    trainer.optimization.zero_grad()
     terms.total.backward()
-    trainer.optimizer.step()
+    trainer.optimization.optimizer.step()
     return time.perf_counter() - began
 
 

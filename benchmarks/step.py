@@ -47,6 +47,7 @@ from unswayed.build import assemble, commit, has_bf16
 from unswayed.data import Dataset, Splits
 from unswayed.frameworks.simsiam import SimSiam
 from unswayed.learners.regularized import Regularized
+from unswayed.optimizers.sgd import SGD
 from unswayed.recipe import Recipe
 from unswayed.report.table import Spread
 from unswayed.training.trainer import Trainer
@@ -178,7 +179,8 @@ def plain_steps(
 ) -> Iterator[PlainStep]:
     """Train the reference with the trainer's optimizer options; yield it after every step."""
     torch.manual_seed(seed)
-    settings = trainer.settings
+    settings, options = trainer.settings, trainer.optimization.options
+    assert isinstance(options, SGD)
     step = PlainStep(trainer.learner, low=low)
     loader = DataLoader(
         PlainViews(trainer, step.mean, step.std),
@@ -190,9 +192,9 @@ def plain_steps(
     )
     optimizer = torch.optim.SGD(
         [p for p in step.parameters() if p.requires_grad],
-        lr=settings.lr,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
+        lr=options.lr,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     step.train()
@@ -437,8 +439,8 @@ def train_both(network: str, steps: int, seeds: int) -> dict[str, Any]:
     for seed in range(seeds):
         words = [f"train.seed={seed}", "train.batch_size=64"]
         words += ["noise.name=symmetric", "noise.rate=0.4", "train.holdout=0"]
-        words += ["train.warmup_epochs=0", "train.clip_norm=0", "train.nesterov=false"]
-        words += ["views.weak.name=weak", "views.weak.flip=0", "views.weak.area=[0.5, 1.0]"]
+        words += ["train.warmup_epochs=0", "train.clip_norm=0", "optimizer.nesterov=false"]
+        words += ["views.weak.name=resized_crop", "views.weak.flip=0", "views.weak.area=[0.5, 1.0]"]
         words += ["train.threads=1", *HEADS, *TRAINED[network]]
         epochs = -(-steps // assemble(Recipe.load("digits", *words))[0].steps)
         trainer, _ = assemble(Recipe.load("digits", *words, f"train.epochs={epochs}"))

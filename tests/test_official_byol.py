@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from learners.parts import build
 from unswayed import Recipe
 from unswayed.bench.grid import Grid
-from unswayed.training.optimizer import learning_rate
+from unswayed.training.optimization import Optimization
 from unswayed.types import Pairs
 
 RECIPE = Recipe.load("official-byol", "data.name=cifar10")
@@ -43,10 +44,12 @@ def test_it_is_one_sided_with_a_target_of_momentum_99():
 
 
 def test_the_learning_rate_is_the_published_cosine_of_the_epoch():
+    optimizer, schedule = RECIPE.build("optimizer"), RECIPE.build("schedule")
+    made = Optimization(build("regularized"), optimizer, schedule, RECIPE.settings, 195)
     for epoch in (0, 1, 100, 275, 549):
         expected = 0.02 * 0.5 * (1 + math.cos(math.pi * epoch / 550))
         for step in (0, 100, 194):
-            found = learning_rate(RECIPE.settings, epoch, step, 195)
+            found = made.rate(epoch, step)
             assert found == pytest.approx(expected, rel=1e-12)
 
 
@@ -77,8 +80,8 @@ def test_the_published_count_of_accuracy_errs_as_the_documentation_says():
 
 
 def test_nothing_is_held_out_and_decay_is_on_every_parameter():
-    settings = RECIPE.settings
+    settings, optimizer = RECIPE.settings, RECIPE.build("optimizer")
     assert settings.holdout == 0
-    assert settings.decay_norms_and_biases
-    assert (settings.batch_size, settings.momentum, settings.nesterov) == (256, 0.9, False)
-    assert (settings.weight_decay, settings.drop_last, settings.clip_norm) == (5e-4, True, 0)
+    assert optimizer.decay_norms_and_biases
+    assert (settings.batch_size, optimizer.momentum, optimizer.nesterov) == (256, 0.9, False)
+    assert (optimizer.weight_decay, settings.drop_last, settings.clip_norm) == (5e-4, True, 0)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unswayed import Recipe, UsageError
+from unswayed import Recipe, UsageError, methods
 from unswayed.recipe import SECTIONS, _flat, shipped
 from unswayed.schedules import Ramp
 
@@ -39,13 +40,13 @@ def test_overrides_are_typed_by_what_they_set():
         "regularizer.tau=0.3",
         "train.epochs=7",
         "views.strong.flip=0.5",
-        "train.nesterov=true",
+        "optimizer.nesterov=true",
     )
     assert recipe.sections["noise"]["rate"] == 0.25
     assert recipe.component("loss")[0].name == "gce"
-    assert recipe.sections["views"]["strong"]["flip"] == 0.5
+    assert recipe.sections["views.strong"]["flip"] == 0.5
     assert recipe.settings.epochs == 7
-    assert recipe.settings.nesterov is True
+    assert recipe.build("optimizer").nesterov is True
 
 
 def test_a_new_component_keeps_the_options_it_shares_with_the_old_one():
@@ -103,17 +104,27 @@ def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
         (("digits", "views.weird.flip=1"), "views has no 'weird'"),
         (("digits", "views.strong.flap=1"), "did you mean 'flip'"),
         (("digits", "noise.num_classes=3"), "no option 'num_classes'"),
-        (("digits", "train.lr"), "write section.key=value"),
+        (("digits", "optimizer.lr"), "write section.key=value"),
         (("digits", "train=3"), "write train.key=value"),
-        (("digits", "train.lr=nan"), "finite"),
+        (("digits", "optimizer.lr=nan"), "finite"),
         (("digits", "data.name=npz"), "needs the option 'path'"),
         (("safe",), "names no data"),
         (("digits", "loss.qq=0.5", "loss.name=gce"), "no option 'qq'"),
         (
-            ("digits", "train.nesterov=true", "train.momentum=0"),
-            "nesterov needs train.optimizer",
+            ("digits", "optimizer.nesterov=true", "optimizer.momentum=0"),
+            "nesterov needs optimizer.momentum",
         ),
-        (("digits", "train.warmup_epochs=60"), "fewer than train.epochs"),
+        (("digits", "train.epochs=100001"), "less than or equal to 100000"),
+        (("digits", "views.weak=1"), "write views.weak.key=value"),
+        (("digits", "views=1"), "write views.weak.key=value"),
+        (("digits", "views.strog.flip=1"), "did you mean 'strong'"),
+        (("digits", "trian.epochs=1"), "did you mean 'train'"),
+        (("digits", "optimizer.name=sdg"), "did you mean 'sgd'"),
+        (("digits", "optimizer.filter_lr=0.1"), "'sgd' has no option 'filter_lr'"),
+        (("digits", "schedule.gamma=0.1"), "'cosine' has no option 'gamma'"),
+        (("digits", "train.lr=0.1"), "train has no option 'lr'; it moved to optimizer.lr"),
+        (("digits", "train.ends=[0, 1]"), "it moved to schedule.start and schedule.end"),
+        (("digits", "noise.exact=false"), "it moved to noise.draw"),
         (("digits", "train.threads=99999999"), "less than or equal"),
         (("digits", "regularizer.weight=-1"), "at least 0"),
         (("digits", "framework.name=byol", "framework.momentum=99"), "from 0 to 1"),
@@ -191,16 +202,16 @@ PAPER = {
     "model.name": "preact_resnet18",
     "train.epochs": 550,
     "train.batch_size": 256,
-    "train.lr": 0.02,
-    "train.momentum": 0.9,
-    "train.nesterov": False,
-    "train.weight_decay": 5e-4,
-    "train.decay_norms_and_biases": True,
+    "optimizer.lr": 0.02,
+    "optimizer.momentum": 0.9,
+    "optimizer.nesterov": False,
+    "optimizer.weight_decay": 5e-4,
+    "optimizer.decay_norms_and_biases": True,
     "train.schedule_unit": "epoch",
     "train.warmup_epochs": 0.0,
     "train.drop_last": True,
     "train.holdout": 0.0,
-    "views.weak.crop": "resized",
+    "views.weak.name": "resized_crop",
     "views.weak.area": [0.08, 1.0],
     "views.strong.area": [0.2, 1.0],
     "views.strong.jitter": [0.4, 0.4, 0.4, 0.1],
@@ -327,3 +338,51 @@ def test_a_key_is_that_of_the_training_and_of_nothing_else(tiny):
     assert tiny.key() != other.key()
     assert tiny.key(ignoring=("train.seed",)) == other.key(ignoring=("train.seed",))
     assert tiny.key() != Recipe.from_dict(tiny.sections, "views.strong.blur=0.1").key()
+
+
+def test_a_section_in_a_file_and_an_override_mean_the_same(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "digits"\n[views.weak]\nname = "padded_crop"\nflip = 0.0\n')
+    words = ("views.weak.name=padded_crop", "views.weak.flip=0")
+    assert Recipe.load(file).sections == Recipe.load("digits", *words).sections
+    file.write_text('extends = "digits"\nviews = { weak = { name = "padded_crop", flip = 0.0 } }\n')
+    assert Recipe.load(file).sections == Recipe.load("digits", *words).sections
+    assert "[views.weak]\n" in Recipe.load(file).to_toml()
+
+
+def test_an_old_file_says_where_its_options_went(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('extends = "digits"\n[train]\nlr = 0.1\n')
+    with pytest.raises(UsageError, match=r"'lr'; it moved to optimizer\.lr"):
+        Recipe.load(file)
+
+
+def test_the_method_is_kept_as_it_was_named(tmp_path):
+    assert Recipe.load("digits").method == ""
+    recipe = Recipe.load("digits", "method=ce", "method=elr/cifar100")
+    assert recipe.method == "elr/cifar100"
+    assert recipe.with_overrides("train.seed=3").method == "elr/cifar100"
+    assert recipe.with_overrides("method=gce").method == "gce"
+    file = tmp_path / "mine.toml"
+    file.write_text(recipe.to_toml())
+    again = Recipe.load(file)
+    assert (again.method, again.sections) == (recipe.method, recipe.sections)
+    child = tmp_path / "child.toml"
+    child.write_text('extends = "mine.toml"\n[loss]\nweight = 2.0\n')
+    assert Recipe.load(child).method == "elr/cifar100"
+    assert Recipe.load(child).sections["loss"]["weight"] == 2.0
+
+
+def test_the_method_is_no_part_of_the_key():
+    named, plain = Recipe.load("digits", "method=ctrr"), Recipe.load("digits")
+    assert named.method != plain.method
+    assert named.key() == plain.key()
+    assert named.difference(plain) == []
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_the_file_of_a_method_loads_to_the_same_recipe(name, tmp_path):
+    recipe = Recipe.load("digits", f"method={name}")
+    file = tmp_path / "mine.toml"
+    file.write_text(recipe.to_toml())
+    assert Recipe.load(file) == replace(recipe, name="mine")

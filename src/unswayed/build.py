@@ -208,7 +208,8 @@ def make_trainer(recipe: Recipe, splits: Splits) -> Trainer:
     policy = Policy(
         recipe.build("views.weak", facts), recipe.build("views.strong", facts), settings.seed
     )
-    return Trainer(learner, policy, train, test, settings, device)
+    optimizer, schedule = recipe.build("optimizer"), recipe.build("schedule")
+    return Trainer(learner, policy, train, test, settings, optimizer, schedule, device)
 
 
 def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:

@@ -21,7 +21,7 @@ class NonFiniteLossError(RuntimeError):
         super().__init__(
             f"the {what} is not finite at epoch {epoch}, step {step}; samples: {shown}. "
             "The last good state is kept, but resuming would end here again: start a new run with "
-            "a smaller train.lr, train.clip_norm=1 or a smaller regularizer.weight."
+            "a smaller optimizer.lr, train.clip_norm=1 or a smaller regularizer.weight."
         )
         self.epoch, self.step, self.ids = epoch, step, list(ids)
 

@@ -1,9 +1,8 @@
-"""A recipe: nine sections, each a component's name and its constructor's keywords.
+"""A recipe: sections, each the name of a component and options of its constructor.
 
-Recipes are TOML files. `extends` names another recipe whose values hold where this one is silent;
-`method` names a method, which sets learner, loss, framework and regularizer. Overrides such as
-`noise.rate=0.4` come last. Names and options are checked when a recipe is loaded; what only the
-parts together or the data can tell, when they are built, before anything is written.
+Recipes are TOML files. `extends` names a recipe below, `method` a method, and the file's own
+sections come after both. Overrides such as `noise.rate=0.4` come last. All of these become one
+list of assignments, which are made in order. The last method wins.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -25,12 +24,15 @@ from unswayed.losses import LOSSES
 from unswayed.methods import load as load_method
 from unswayed.models import MODELS
 from unswayed.noise import NOISES
+from unswayed.optimizers import OPTIMIZERS
 from unswayed.registry import Component, Registry, did_you_mean
 from unswayed.regularizers import REGULARIZERS
+from unswayed.schedules import SCHEDULES
 from unswayed.training.settings import Settings
 from unswayed.views import VIEWS
 
 Options = dict[str, Any]
+Assignment = tuple[str, Any]  # an option, such as `views.weak.flip`, or `method`; and its value
 
 REGISTRIES: Mapping[str, Registry[Any]] = {
     "data": DATASETS,
@@ -42,71 +44,81 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
     "loss": LOSSES,
     "framework": FRAMEWORKS,
     "regularizer": REGULARIZERS,
+    "optimizer": OPTIMIZERS,
+    "schedule": SCHEDULES,
 }
 TRAIN = Component("section", "train", Settings, "")
-SECTIONS = (
-    "data",
-    "noise",
-    "views",
-    "model",
-    "learner",
-    "loss",
-    "framework",
-    "regularizer",
-    "train",
-)
+SECTIONS = (*REGISTRIES, "train")
+TABLES = tuple(dict.fromkeys(section.partition(".")[0] for section in SECTIONS))
+"""What a file may hold at its top: `views` for `views.weak` and `views.strong`."""
+
 DEFAULT_NAMES = {
     "noise": "none",
-    "views.weak": "weak",
+    "views.weak": "resized_crop",
     "views.strong": "strong",
     "model": "small",
     "learner": "regularized",
     "loss": "ce",
     "framework": "simsiam",
     "regularizer": "ctrr",
+    "optimizer": "sgd",
+    "schedule": "cosine",
 }
+MOVED = {
+    "train.optimizer": "optimizer.name",
+    **{f"train.{option}": f"optimizer.{option}" for option in OPTIMIZERS["muon"].options},
+    "train.schedule": "schedule.name",
+    **{f"train.{option}": f"schedule.{option}" for option in ("milestones", "gamma", "peak")},
+    "train.ends": "schedule.start and schedule.end",
+    **dict.fromkeys(("noise.exact", "noise.per_class"), "noise.draw"),
+    **{f"views.{which}.crop": f"views.{which}.name" for which in ("weak", "strong")},
+}
+"""Where options went that earlier versions had elsewhere."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A checked recipe with every option filled in."""
+    """A checked recipe with every option filled in.
+
+    `sections` holds the options by section, such as "loss" or "views.weak". `method` is the method
+    as it was named, such as "elr/cifar100", or "".
+    """
 
     name: str
     sections: Mapping[str, Options]
     description: str = ""
+    method: str = ""
 
     @classmethod
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
         """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
         name, raw = read(source)
-        another = any(word.startswith("method=") for word in overrides)
-        raw = _extended(raw, name, Path(source).parent, methodless=another)
-        return cls.from_dict(raw, *overrides, name=name)
+        return cls._made(raw, overrides, name, Path(source).parent)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
-        """Make a recipe of nested tables, as a TOML file would hold them."""
-        values = [_parse(word) for word in overrides]
-        methods = [value for key, value in values if key == "method"]
-        raw = _extended(raw, name, Path(), methodless=bool(methods))
-        if methods:
-            _use_method(raw, methods[-1])
-        values = _names_first([pair for pair in values if pair[0] != "method"])
-        for key, value in values:
-            _set(raw, key, value)
-        _check_wanted(raw, [key for key, _ in values])
-        about = raw.pop("description", "")
-        for section in raw:
-            if section not in SECTIONS:
-                raise UsageError(
-                    f"a recipe has no section {section!r}; {did_you_mean(section, SECTIONS)}"
-                )
-        return cls(name, _resolve(raw), about)
+        """Make a recipe of tables, nested as in a TOML file or by section as in `sections`."""
+        return cls._made(raw, overrides, name, Path())
+
+    @classmethod
+    def _made(
+        cls, raw: Mapping[str, Any], overrides: Collection[str], name: str, folder: Path
+    ) -> Recipe:
+        own = [_parse(word) for word in overrides]
+        method, sections = _fold([*_assignments(raw, name, folder), *_names_first(own)])
+        _check_wanted(sections, [key for key, _ in own])
+        return cls(name, _resolve(sections), str(raw.get("description", "")), method)
+
+    def with_overrides(self, *overrides: str) -> Recipe:
+        """Return the recipe with `section.key=value` words on top."""
+        about = {"description": self.description}
+        made = self.from_dict({**self.sections, **about}, *overrides, name=self.name)
+        return replace(made, method=made.method or self.method)
 
     def component(self, section: str) -> tuple[Component[Any], Options]:
         """Return the component of a section such as "loss" or "views.weak", and its options."""
-        options = dict(_table(self.sections, section))
-        return REGISTRIES[section][options.pop("name")], options
+        options = dict(self.sections[section])
+        return TRAIN if section == "train" else REGISTRIES[section][options.pop("name")], options
 
     def build(self, section: str, facts: Mapping[str, Any] | None = None) -> Any:
         """Build the component of a section."""
@@ -121,18 +133,16 @@ class Recipe:
 
     def to_toml(self) -> str:
         """Return the recipe as a file that loads to the same recipe."""
-        lines = [f"description = {_toml(self.description)}"] if self.description else []
+        said = {"description": self.description, "method": self.method}
+        lines = [f"{key} = {_toml(value)}" for key, value in said.items() if value]
         for section in SECTIONS:
-            table = self.sections[section]
-            nested = {k: v for k, v in table.items() if section == "views"}
-            for title, options in nested.items() or [("", table)]:
-                lines += ["", f"[{section}{'.' * bool(title)}{title}]"]
-                lines += [f"{k} = {_toml(v)}" for k, v in options.items() if v is not None]
+            options = {k: v for k, v in self.sections[section].items() if v is not None}
+            lines += ["", f"[{section}]", *(f"{k} = {_toml(v)}" for k, v in options.items())]
         return "\n".join(lines).lstrip("\n") + "\n"
 
-    def with_options(self, place: str, **options: Any) -> Recipe:
+    def with_options(self, section: str, **options: Any) -> Recipe:
         """Return the recipe with another table in a section."""
-        return replace(self, sections={**self.sections, place: options})
+        return replace(self, sections={**self.sections, section: options})
 
     def key(self, ignoring: Collection[str] = ()) -> str:
         """Return a text that two recipes share if and only if they are the same training.
@@ -184,93 +194,63 @@ def read(source: str | Path, kind: Literal["recipe", "grid"] = "recipe") -> tupl
         raise UsageError(f"the {kind} {source} is not valid TOML: {error}") from error
 
 
-def _extended(
-    raw: Mapping[str, Any],
-    name: str,
-    folder: Path,
-    seen: tuple[str, ...] = (),
-    *,
-    methodless: bool = False,
-) -> Options:
-    """Return the recipe laid over the one it extends; a file is looked for in `folder`.
-
-    There is one method, the last that is named: of those below, nothing is left. `methodless` says
-    that another one comes.
-    """
-    own = copy.deepcopy(dict(raw))
-    base, method = own.pop("extends", None), own.pop("method", None)
-    if base is None and method is None:
-        return own
-    below = _base(base, name, folder, seen, methodless=methodless or method is not None)
-    if method is not None and not methodless:
-        _use_method(below, method)
-    _lay_over(below, own)
-    return below
+def _assignments(
+    raw: Mapping[str, Any], name: str, folder: Path, seen: tuple[str, ...] = ()
+) -> list[Assignment]:
+    """Return what a recipe says, after what it extends; a file is looked for in `folder`."""
+    base, found = raw.get("extends"), []
+    if base is not None:
+        if not isinstance(base, str):
+            raise UsageError(f"the recipe {name!r} extends {base!r}, which is no name")
+        base = str(folder / base) if base.endswith(".toml") else base
+        if base in seen:
+            raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
+        found = _assignments(read(base)[1], base, Path(base).parent, (*seen, base))
+    own = [("method", raw["method"])] if raw.get("method") else []
+    tables = {k: v for k, v in raw.items() if k not in ("extends", "description", "method")}
+    for section, options in _tables(tables):
+        own += [(f"{section}.{option}", value) for option, value in options.items()]
+    return [*found, *_names_first(own)]
 
 
-def _base(
-    base: Any, name: str, folder: Path, seen: tuple[str, ...], *, methodless: bool
-) -> Options:
-    """Return the recipe that another one extends."""
-    if base is None:
-        return {}
-    if not isinstance(base, str):
-        raise UsageError(f"the recipe {name!r} extends {base!r}, which is no name")
-    if base.endswith(".toml"):
-        base = str(folder / base)
-    if base in seen:
-        raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
-    text = read(base)[1]
-    below = _extended(text, base, Path(base).parent, (*seen, base), methodless=methodless)
-    below.pop("description", None)
-    return below
+def _tables(raw: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Options]]:
+    """Yield sections and their options; a table such as `views` holds sections itself."""
+    for key, table in raw.items():
+        section = f"{prefix}{key}"
+        known = section in SECTIONS
+        if not known and not any(each.startswith(f"{section}.") for each in SECTIONS):
+            raise UsageError(_no_section(section))
+        if not isinstance(table, dict):
+            raise UsageError(f"the section {section!r} of a recipe is a table, not {table!r}")
+        if known:
+            yield section, table
+        else:
+            yield from _tables(table, f"{section}.")
 
 
-def _use_method(raw: Options, method: Any) -> None:
-    """Set what a method such as `elr` or `elr/cifar100` consists of.
-
-    Options of a framework and a regularizer stay: they belong to the data as much as to the
-    method. Those of learner and loss do not: the same word means another thing in another loss.
-    """
-    for section in ("learner", "loss"):
-        raw.pop(section, None)
-    for key, value in _names_first(list(load_method(str(method)).items())):
-        _set(raw, key, value)
-
-
-def _lay_over(below: Options, own: Options) -> None:
-    values: list[tuple[str, Any]] = []
-    for section, table in own.items():
-        if section == "description":
-            below[section] = table
-            continue
-        tables = (
-            {f"{section}.{k}": v for k, v in table.items()}
-            if section == "views" and isinstance(table, dict)
-            else {section: table}
-        )
-        for place, options in tables.items():
-            values += [(f"{place}.{key}", v) for key, v in _is_table(place, options).items()]
-    for key, value in _names_first(values):
-        _set(below, key, value)
+def _no_section(key: str) -> str:
+    """Return what is wrong with a section, or an option of a section, that there is not."""
+    first, _, rest = key.partition(".")
+    inside = [each.removeprefix(f"{first}.") for each in SECTIONS if each.startswith(f"{first}.")]
+    if inside and not rest:
+        return f"write {first}.{inside[0]}.key=value"
+    if inside:
+        return f"{first} has no {rest.partition('.')[0]!r}; {did_you_mean(rest, inside)}"
+    return f"a recipe has no section {first!r}; {did_you_mean(first, TABLES)}"
 
 
-def _names_first(values: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Name components before setting options, which must be those of the component named."""
-    return sorted(values, key=lambda pair: not pair[0].endswith(".name"))
+def _names_first(assignments: Iterable[Assignment]) -> list[Assignment]:
+    """Name the method and components before setting options, which must be theirs."""
+    return sorted(assignments, key=lambda each: (each[0] != "method", each[0][-5:] != ".name"))
 
 
-def _parse(word: str) -> tuple[str, Any]:
+def _parse(word: str) -> Assignment:
     key, equals, text = word.partition("=")
     if not equals:
         raise UsageError(f"{word!r} is not an override; write section.key=value")
     if key == "method":
         return key, text.strip("\"'")
-    parts = key.split(".")
-    if parts[0] not in SECTIONS:
-        raise UsageError(f"{key!r}: no section {parts[0]!r}; {did_you_mean(parts[0], SECTIONS)}")
-    if len(parts) < 2 or not all(parts):
-        raise UsageError(f"{word!r} is not an override; write {parts[0]}.key=value")
+    _split(key)
     try:
         value = tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
@@ -278,74 +258,72 @@ def _parse(word: str) -> tuple[str, Any]:
     return key, value
 
 
-def _set(raw: Options, key: str, value: Any) -> None:
+def _split(key: str) -> tuple[str, list[str]]:
+    """Return section and option; `regularizer.weight.start` is an option inside an option."""
+    for section in SECTIONS:
+        if key == section or key.startswith(f"{section}."):
+            option = key[len(section) + 1 :].split(".")
+            if not all(option):
+                raise UsageError(f"{key!r} is not an option; write {section}.key=value")
+            return section, option
+    raise UsageError(f"{key!r}: {_no_section(key)}")
+
+
+def _fold(assignments: list[Assignment]) -> tuple[str, dict[str, Options]]:
+    """Make all assignments, and return the last method and the options that were set.
+
+    A method drops the options of learner and loss below it: the same word means another thing in
+    another loss. Those of framework and regularizer belong to the data as much as to the method.
+    """
+    sections: dict[str, Options] = {section: {} for section in SECTIONS}
+    last = max((n for n, (key, _) in enumerate(assignments) if key == "method"), default=-1)
+    for number, (key, value) in enumerate(assignments):
+        if key != "method":
+            _set(sections, key, value)
+        elif number == last:
+            sections["learner"], sections["loss"] = {}, {}
+            for part in _names_first(load_method(str(value)).items()):
+                _set(sections, *part)
+    return str(assignments[last][1]) if last >= 0 else "", sections
+
+
+def _set(sections: dict[str, Options], key: str, value: Any) -> None:
     """Set an option; a new component keeps only those older options that it has too."""
-    section, *rest = key.split(".")
-    place = section
-    if section == "views" and len(rest) > 1:
-        place = f"views.{rest.pop(0)}"
-    table = raw
-    for part in place.split("."):
-        table = _is_table(part, table.setdefault(part, {}))
-    if rest == ["name"] and place in REGISTRIES and value != _name_in(raw, place):
-        known = REGISTRIES[place][str(value)].options
-        for option in [k for k in table if k not in known]:
+    section, (*outer, last) = _split(key)
+    table = sections[section]
+    named = not outer and last == "name" and section in REGISTRIES
+    if named and value != _name_in(sections, section):
+        known = REGISTRIES[section][str(value)].options
+        for option in [each for each in table if each not in known]:
             del table[option]
-    for part in rest[:-1]:
+    for part in outer:
         inner = table.get(part)
         table[part] = dict(inner) if isinstance(inner, dict) else {}
         table = table[part]
-    table[rest[-1]] = value
+    table[last] = copy.deepcopy(value)
 
 
-def _name_in(raw: Options, place: str) -> str:
-    return str(_table(raw, place).get("name", DEFAULT_NAMES.get(place)))
+def _name_in(sections: Mapping[str, Options], section: str) -> str:
+    return str(sections[section].get("name", DEFAULT_NAMES.get(section)))
 
 
-def _table(sections: Mapping[str, Any], place: str) -> Options:
-    table: Any = sections
-    for part in place.split("."):
-        table = _is_table(part, table.get(part, {}))
-    return dict(table)
-
-
-def _is_table(place: str, value: Any) -> Options:
-    if not isinstance(value, dict):
-        raise UsageError(f"the section {place!r} of a recipe is a table, not {value!r}")
-    return value
-
-
-def _check_wanted(raw: Options, keys: list[str]) -> None:
-    """Refuse words for a framework or regularizer where the learner has no use for them."""
-    learner = LEARNERS[_name_in(raw, "learner")]
+def _check_wanted(sections: Mapping[str, Options], keys: list[str]) -> None:
+    """Refuse overrides of a framework or regularizer where the learner has no use for them."""
+    learner = LEARNERS[_name_in(sections, "learner")]
     for key in keys:
         section = key.partition(".")[0]
         if section in ("framework", "regularizer") and section not in learner.facts:
             raise UsageError(f"{key}: the learner {learner.name!r} has no {section}; leave it out")
 
 
-def _resolve(raw: Options) -> dict[str, Options]:
-    for view in _is_table("views", raw.get("views", {})):
-        if view not in ("weak", "strong"):
-            raise UsageError(f"views has no {view!r}; {did_you_mean(view, ('weak', 'strong'))}")
-    resolved: dict[str, Options] = {}
-    for place, registry in REGISTRIES.items():
-        options = _table(raw, place)
-        if place == "data" and "name" not in options:
-            raise UsageError(
-                "this recipe names no data; add for example data.name=digits, or data.name=npz "
-                "data.path=FILE (see: unswayed list data)"
-            )
-        name = str(options.pop("name", DEFAULT_NAMES.get(place)))
-        try:
-            table = {"name": name, **registry[name].resolve(options)}
-        except UsageError as error:
-            raise UsageError(f"[{place}] {error}") from error
-        section, _, view = place.partition(".")
-        if view:
-            resolved.setdefault(section, {})[view] = table
-        else:
-            resolved[section] = table
+def _resolve(sections: Mapping[str, Options]) -> dict[str, Options]:
+    """Return every option of every section, checked."""
+    if "name" not in sections["data"]:
+        raise UsageError(
+            "this recipe names no data; add for example data.name=digits, or data.name=npz "
+            "data.path=FILE (see: unswayed list data)"
+        )
+    resolved = {section: _resolved(section, sections) for section in REGISTRIES}
     learner = LEARNERS[resolved["learner"]["name"]]
     if "loss" not in learner.facts and resolved["loss"]["name"] != DEFAULT_NAMES["loss"]:
         raise UsageError(
@@ -355,9 +333,32 @@ def _resolve(raw: Options) -> dict[str, Options]:
     without = "framework" not in learner.facts
     if without or "none" in (resolved["framework"]["name"], resolved["regularizer"]["name"]):
         resolved["framework"], resolved["regularizer"] = {"name": "none"}, {"name": "none"}
-    resolved["train"] = TRAIN.resolve(_table(raw, "train"))
+    _check_moved("train", sections["train"], TRAIN)
+    resolved["train"] = TRAIN.resolve(sections["train"])
     TRAIN.build(resolved["train"])  # options that contradict each other are noticed now
     return resolved
+
+
+def _resolved(section: str, sections: Mapping[str, Options]) -> Options:
+    """Return every option of a component."""
+    name = _name_in(sections, section)
+    options = {key: value for key, value in sections[section].items() if key != "name"}
+    try:
+        component = REGISTRIES[section][name]
+        _check_moved(section, options, component)
+        found = component.resolve(options)
+        if section in ("optimizer", "schedule"):  # these need nothing else to be built
+            component.build(found)
+    except UsageError as error:
+        raise UsageError(f"[{section}] {error}") from error
+    return {"name": name, **found}
+
+
+def _check_moved(section: str, options: Options, component: Component[Any]) -> None:
+    for option in options:
+        new = MOVED.get(f"{section}.{option}")
+        if new is not None and option not in component.options:
+            raise UsageError(f"{section} has no option {option!r}; it moved to {new}")
 
 
 def _toml(value: Any) -> str:

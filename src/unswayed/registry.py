@@ -96,13 +96,13 @@ class Component(Generic[T]):
 
     @cached_property
     def options(self) -> Mapping[str, inspect.Parameter]:
-        """Keywords a recipe may set."""
+        """Keywords a recipe may set; `name` is how it chooses the component itself."""
         parameters = inspect.signature(self.make).parameters
         open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return {
             name: p
             for name, p in parameters.items()
-            if name not in FACTS and p.kind not in open_ended
+            if name not in FACTS and name != "name" and p.kind not in open_ended
         }
 
     @property
@@ -168,7 +168,7 @@ class Component(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """The components of one kind, found by scanning their package."""
+    """The components of one kind, found by scanning their package or by importing their module."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -191,7 +191,8 @@ class Registry(Generic[T]):
     def _scan(self) -> None:
         if not self._scanned:
             self._scanned = True
-            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
+            folder = getattr(importlib.import_module(self._package), "__path__", [])
+            for module in pkgutil.iter_modules(folder):
                 importlib.import_module(f"{self._package}.{module.name}")
 
     def names(self) -> list[str]:

@@ -96,7 +96,7 @@ def test_cells_that_differ_in_what_costs_nothing_are_timed_once():
         _plain(recipe(*words, *more)).to_toml()
         for more in (
             ("regularizer.weight=50",),
-            ("regularizer.weight=130", "regularizer.tau=0.8", "train.lr=0.04"),
+            ("regularizer.weight=130", "regularizer.tau=0.8", "optimizer.lr=0.04"),
         )
     ]
     assert shown[0] == shown[1]

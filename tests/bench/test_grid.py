@@ -34,7 +34,7 @@ def test_cells_are_methods_times_columns_times_seeds(tmp_path):
 
 
 def test_own_sections_lie_below_the_method_and_words_above_it(tmp_path):
-    head = 'set = ["train.lr=0.5"]\nmethods = ["ce", "sln-mo", "ctrr", "elr/cifar100"]'
+    head = 'set = ["optimizer.lr=0.5"]\nmethods = ["ce", "sln-mo", "ctrr", "elr/cifar100"]'
     tail = SETTINGS + "[train]\nema = 0.5\nlr = 0.1\n[framework]\nprojector_widths = [8]\n"
     recipes = {c.row.key: c.recipe.sections for c in load(tmp_path, head, tail).cells}
     assert recipes["ce"]["train"]["ema"] == 0.5

@@ -56,14 +56,14 @@ def test_numbers_come_from_the_results(tmp_path):
         "grid": "g",
         "seeds": 1,
         "columns": [{"name": "sym 40"}],
-        "methods": [{"key": "ce", "options": ["train.lr=0.1"]}],
+        "methods": [{"key": "ce", "options": ["optimizer.lr=0.1"]}],
         "runs": [{"method": "ce", "column": "sym 40", "seed": 0, **numbers}],
     }
     write(tmp_path, results)
     page = (tmp_path / "ce.md").read_text(encoding="utf-8")
     assert "| test accuracy, last epoch | 90.0 |" in page
     assert "1.0 times the seconds" in page
-    assert "with `train.lr=0.1`" in page
+    assert "with `optimizer.lr=0.1`" in page
     assert "## Numbers" not in (tmp_path / "gce.md").read_text(encoding="utf-8")
 
 

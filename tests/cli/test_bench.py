@@ -12,7 +12,7 @@ from unswayed import Run, train
 from unswayed.bench.grid import Grid
 from unswayed.cli import main
 
-BOOM = '["ce", "coteaching", { name = "ce", label = "boom", set = ["train.lr=1e30"] }]'
+BOOM = '["ce", "coteaching", { name = "ce", label = "boom", set = ["optimizer.lr=1e30"] }]'
 WORDS = ["bench", "tiny.toml", "--workers", "1"]
 
 
@@ -119,8 +119,8 @@ def test_list_shows_methods_with_papers_and_presets_and_grids_apart_from_recipes
             "results of another grid called 'tiny'",
         ),
         (
-            '{"runs": [], "extends": "digits", "command": "unswayed bench tiny.toml train.lr=1"}',
-            "was made by `unswayed bench tiny.toml train.lr=1`",
+            '{"runs": [], "extends": "digits", "command": "unswayed bench a.toml optimizer.lr=1"}',
+            "was made by `unswayed bench a.toml optimizer.lr=1`",
         ),
     ],
 )

@@ -52,8 +52,9 @@ def test_every_preset_is_a_valid_recipe(name):
                 found = {k: found[k] for k in value}
             assert found == value
         if "train.epochs" in method.presets[preset]:  # a published schedule says all of it
-            whole = {"optimizer", "momentum", "nesterov", "warmup_epochs", "clip_norm", "schedule"}
-            assert {f"train.{key}" for key in whole} <= method.presets[preset].keys()
+            whole = {f"optimizer.{key}" for key in ("name", "momentum", "nesterov")}
+            whole |= {"train.warmup_epochs", "train.clip_norm", "schedule.name"}
+            assert whole <= method.presets[preset].keys()
     assert method.title
     assert method.formula
     assert method.about.endswith(".")

@@ -21,13 +21,13 @@ VARIANTS = [
     *((name, {}) for name in NOISES.names() if name not in ("matrix", "file")),
     ("matrix", {"rows": MATRIX.tolist()}),
     ("file", {"path": "labels.npz"}),
-    ("symmetric", {"inclusive": True, "exact": False}),
-    ("symmetric", {"per_class": True}),
+    ("symmetric", {"inclusive": True, "draw": "bernoulli"}),
+    ("symmetric", {"draw": "per_class"}),
     ("symmetric", {"inclusive": True, "official_seed": "2021"}),
     ("asymmetric", {"draw": "per_class"}),
     ("asymmetric", {"draw": "bernoulli"}),
     ("asymmetric", {"official_seed": "2021"}),
-    ("pair", {"exact": False}),
+    ("pair", {"draw": "bernoulli"}),
 ]
 
 

@@ -17,6 +17,7 @@ REQUIRED = {
     "file": {"path": "x.npz"},
     "folder": {"path": "x"},
     "manifest": {"path": "x.csv"},
+    "ramp": {"start": 0.0, "end": 1.0},
 }
 
 

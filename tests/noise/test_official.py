@@ -89,8 +89,8 @@ def test_a_number_on_the_command_line_is_the_text_it_was_for_the_authors():
     ("name", "options"),
     [
         ("symmetric", {}),
-        ("symmetric", {"inclusive": True, "exact": False}),
-        ("symmetric", {"inclusive": True, "per_class": True}),
+        ("symmetric", {"inclusive": True, "draw": "bernoulli"}),
+        ("symmetric", {"inclusive": True, "draw": "per_class"}),
         ("asymmetric", {"draw": "bernoulli"}),
         ("asymmetric", {"draw": "per_class"}),
     ],

@@ -29,7 +29,7 @@ def test_the_exclusive_exact_rate_is_what_it_says(rate, classes, seed):
 @given(rate=st.floats(0, 1), classes=st.integers(2, 12), seed=st.integers(0, 10**6))
 def test_per_class_the_rate_holds_in_every_class(rate, classes, seed):
     labels = np.arange(N) % classes
-    wrong = make(classes, rate=rate, per_class=True).corrupt(labels, KEYS, seed) != labels
+    wrong = make(classes, rate=rate, draw="per_class").corrupt(labels, KEYS, seed) != labels
     for k in range(classes):
         assert wrong[labels == k].sum() == int(rate * (labels == k).sum())
 
@@ -37,7 +37,7 @@ def test_per_class_the_rate_holds_in_every_class(rate, classes, seed):
 @given(rate=st.floats(0, 1), classes=st.integers(2, 12), seed=st.integers(0, 10**6))
 def test_the_inclusive_rate_counts_redrawn_labels(rate, classes, seed):
     labels = np.arange(N) % classes
-    noise = make(classes, rate=rate, inclusive=True, exact=False)
+    noise = make(classes, rate=rate, inclusive=True, draw="bernoulli")
     found = realised(labels, noise.corrupt(labels, KEYS, seed), classes).rate
     expected = rate * (classes - 1) / classes
     assert found == pytest.approx(expected, abs=5 * np.sqrt(0.25 / N))
@@ -61,6 +61,6 @@ def test_one_class_is_an_error():
         make(1)
 
 
-def test_an_exact_share_of_every_class_cannot_be_left_to_chance():
-    with pytest.raises(UsageError, match="per_class"):
-        make(3, per_class=True, exact=False)
+def test_an_unknown_way_of_drawing_is_an_error_that_names_the_others():
+    with pytest.raises(UsageError, match="'exact', 'per_class' or 'bernoulli'"):
+        make(3, draw="all")

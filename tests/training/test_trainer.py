@@ -12,7 +12,12 @@ from unswayed.build import assemble, has_bf16
 from unswayed.training.evaluate import probabilities
 from unswayed.types import Epoch, Step
 
-TRACED = ("train.epochs=3", "views.weak.name=weak", "train.lr=0.005", "regularizer.tau=0.15")
+TRACED = (
+    "train.epochs=3",
+    "views.weak.name=resized_crop",
+    "optimizer.lr=0.005",
+    "regularizer.tau=0.15",
+)
 GOLDEN = Path(__file__).parent / "golden_trace.json"
 
 
@@ -73,7 +78,7 @@ def test_overfits_a_handful_of_samples():
         "views.weak.name=none",
         "train.epochs=40",
         "train.batch_size=16",
-        "train.lr=0.05",
+        "optimizer.lr=0.05",
         "train.holdout=0",
         "model.width=8",
         "data.size=8",
@@ -253,13 +258,13 @@ def test_a_restart_clears_the_momentum_and_begins_the_schedule_anew(tiny):
     plain = trainer.learner.before_epoch
 
     def look(overview):
-        momenta.append(len(trainer.optimizer.state))
+        momenta.append(len(trainer.optimization.optimizer.state))
         plain(overview)
 
     trainer.learner.before_epoch = look
     for event in trainer.events():
         if isinstance(event, Step) and event.step == 1:
-            rates.append(trainer.optimizer.param_groups[0]["lr"])
+            rates.append(trainer.optimization.optimizer.param_groups[0]["lr"])
     assert rates[2] == rates[0] == pytest.approx(0.02)
     assert rates[3] == rates[1] == pytest.approx(0.01)
     assert momenta[0] == momenta[2] == 0

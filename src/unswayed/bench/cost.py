@@ -92,8 +92,9 @@ def _spent(budget: Budget, cost: Cost) -> Estimate:
 
 def _plain(recipe: Recipe) -> Recipe:
     """Return the recipe without what has no influence on its cost."""
-    seedless = {**recipe.sections["train"], "seed": 0, "lr": 0.01}
+    seedless = {**recipe.sections["train"], "seed": 0}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
+    plain = plain.with_options("optimizer", **{**recipe.sections["optimizer"], "lr": 0.01})
     contrast = dict(recipe.sections["regularizer"])
     for name, value in {"weight": 1.0, "tau": 0.5}.items():
         if contrast.get(name):  # with λ = 0 there is nothing to compute

@@ -21,7 +21,7 @@ from unswayed import methods
 from unswayed.bench.published import Published, published
 from unswayed.errors import UsageError
 from unswayed.methods import Method
-from unswayed.recipe import SECTIONS, TRAIN, Recipe, read
+from unswayed.recipe import TABLES, Recipe, read
 from unswayed.registry import did_you_mean
 
 OWN = (
@@ -42,6 +42,9 @@ FULL = "full"
 
 LETTERS = {"regularizer.weight": "λ", "regularizer.tau": "τ"}
 """What papers call an option."""
+
+TRAINING = ("optimizer", "schedule", "train")
+"""Sections in which all rows are alike but for what a row sets itself."""
 
 TAKEN = ("train.seed", "train.threads", "method")
 """What a grid decides itself, cell by cell."""
@@ -102,18 +105,16 @@ class Cell:
         """
         own = methods.load(self.method)
         found = []
-        for place in ("learner", "loss", "framework", "regularizer", "train"):
-            if place == "train":
-                component, options = TRAIN, dict(self.recipe.sections["train"])
-                named = {word.partition("=")[0] for word in self.row.words}
-                options = {k: v for k, v in options.items() if f"train.{k}" in named}
-            else:
-                component, options = self.recipe.component(place)
+        named = {word.partition("=")[0] for word in self.row.words}
+        for place in ("learner", "loss", "framework", "regularizer", *TRAINING):
+            component, options = self.recipe.component(place)
+            if place in TRAINING:
+                options = {k: v for k, v in options.items() if f"{place}.{k}" in named}
             plain = component.resolve({})
             found += [
                 f"{place}.{key}={json.dumps(value)}"
                 for key, value in options.items()
-                if (value != plain[key] or place == "train")
+                if (place in TRAINING or value != plain[key])
                 and not _same(value, own.get(f"{place}.{key}"))
                 and f"{place}.{key}" not in self.by_column
             ]
@@ -125,7 +126,7 @@ class Cell:
         said = [*methods.load(self.method), *(word.partition("=")[0] for word in self.row.words)]
         own = [key for key in said if key.startswith(("loss.", "learner."))]
         found = []
-        for key in dict.fromkeys([*LETTERS, *own, "train.lr"]):
+        for key in dict.fromkeys([*LETTERS, *own, "optimizer.lr"]):
             section, _, name = key.partition(".")
             value = self.recipe.sections[section].get(name)
             if isinstance(value, int | float):
@@ -178,15 +179,15 @@ class Grid:
         name, raw = read(source, "grid")
         name, raw = _scaled(name, raw, scale)
         for key in raw:
-            if key not in (*OWN, *SECTIONS):
+            if key not in (*OWN, *TABLES):
                 raise UsageError(
-                    f"the grid {name!r} has no {key!r}; {did_you_mean(key, (*OWN, *SECTIONS))}"
+                    f"the grid {name!r} has no {key!r}; {did_you_mean(key, (*OWN, *TABLES))}"
                 )
         seeds = _whole(name, "seeds", raw.get("seeds", 1) if seeds is None else seeds, 1)
         first = _whole(name, "first_seed", raw.get("first_seed", 0), 0)
         rows = _rows(name, raw.get("methods"))
         columns = _columns(name, raw.get("settings"))
-        below = {key: raw[key] for key in ("extends", *SECTIONS) if key in raw}
+        below = {key: raw[key] for key in ("extends", *TABLES) if key in raw}
         if str(below.get("extends", "")).endswith(".toml"):
             below["extends"] = str(Path(source).parent / below["extends"])
         common = _words(raw.get("set", []), f"the grid {name!r}, set")

@@ -7,11 +7,11 @@ from typing import Any
 
 from unswayed import methods
 from unswayed.errors import UsageError
-from unswayed.recipe import REGISTRIES, SECTIONS, TRAIN, shipped
+from unswayed.recipe import REGISTRIES, SECTIONS, TABLES, TRAIN, shipped
 from unswayed.registry import Component, did_you_mean
 from unswayed.report.options import default_words
 
-KINDS = ("recipes", "grids", "methods", *SECTIONS)
+KINDS = ("recipes", "grids", "methods", *TABLES)
 PLURALS = {
     "recipe": "recipes",
     "grid": "grids",
@@ -19,6 +19,8 @@ PLURALS = {
     "noises": "noise",
     "view": "views",
     "losses": "loss",
+    "optimizers": "optimizer",
+    "schedules": "schedule",
 }
 
 
@@ -49,8 +51,9 @@ def _lines(kind: str) -> list[str]:
         return ["[methods]", *(line for name in methods.names() for line in _method(name))]
     if kind == "train":
         return ["[train]", *_options(TRAIN, "  ")]
-    registry = REGISTRIES["views.weak" if kind == "views" else kind]
-    lines = ["[views.weak] and [views.strong]" if kind == "views" else f"[{kind}]"]
+    sections = [each for each in SECTIONS if f"{each}.".startswith(f"{kind}.")]
+    registry = REGISTRIES[sections[0]]
+    lines = [" and ".join(f"[{section}]" for section in sections)]
     for name in registry.names():
         component = registry[name]
         paper = f" ({component.paper})" if component.paper else ""

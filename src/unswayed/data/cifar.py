@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from unswayed.data import Dataset, Splits, register
-from unswayed.data.dataset import balanced, check_labels
+from unswayed.data.dataset import balanced, check_labels, check_subset
 from unswayed.data.locate import fetch, find, folders, look
 from unswayed.data.unpickle import unpickle
 from unswayed.errors import UsageError
@@ -99,7 +99,7 @@ def cifar10(
     checksums: Checksums = "check",
     download: bool = False,
     subset: Whole = 0,
-    subset_seed: int = 0,
+    subset_seed: int | None = None,
     size: Size = 32,
 ) -> Splits:
     """CIFAR-10: 50,000 training and 10,000 test images of 32×32 pixels in ten classes.
@@ -112,11 +112,11 @@ def cifar10(
         download: fetch the archive (170 MB) into the root if nothing is there.
         subset: train on this many images only, as many of each class; 0 takes all. The test images
             are always all.
-        subset_seed: which ones; the subset does not change with train.seed.
+        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     splits = load(CIFAR10, "fine", Source(root, version, checksums, download), size)
-    return _part_of(splits, subset, subset_seed)
+    return part_of(splits, subset, subset_seed)
 
 
 @register("cifar100", paper="Krizhevsky, technical report, University of Toronto, 2009")
@@ -127,7 +127,7 @@ def cifar100(
     checksums: Checksums = "check",
     download: bool = False,
     subset: Whole = 0,
-    subset_seed: int = 0,
+    subset_seed: int | None = None,
     size: Size = 32,
 ) -> Splits:
     """CIFAR-100: 50,000 training and 10,000 test images in 100 classes or 20 groups of them.
@@ -141,19 +141,20 @@ def cifar100(
         download: fetch the archive (169 MB) into the root if nothing is there.
         subset: train on this many images only, as many of each class; 0 takes all. The test images
             are always all.
-        subset_seed: which ones; the subset does not change with train.seed.
+        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     splits = load(CIFAR100, labels, Source(root, version, checksums, download), size)
-    return _part_of(splits, subset, subset_seed)
+    return part_of(splits, subset, subset_seed)
 
 
-def _part_of(splits: Splits, subset: int, seed: int) -> Splits:
-    """Return as many training images of each class, `subset` of them; all if it is 0."""
+def part_of(splits: Splits, subset: int, seed: int | None) -> Splits:
+    """Return as many training images of each given label, `subset` of them; all if it is 0."""
     train, test = splits
+    check_subset(subset, seed)
     if not subset:
         return splits
-    rows = balanced(train.given, train.keys, subset, seed, "cifar/subset", train.classes)
+    rows = balanced(train.given, train.keys, subset, seed or 0, "cifar/subset", train.classes)
     return Splits(train.select(rows), test)
 
 

@@ -18,12 +18,22 @@ import torch
 from numpy.typing import NDArray
 
 from unswayed.data import Splits, register
-from unswayed.data.cifar import CIFAR10, CIFAR100, Checksums, Labels, Source, Version, load
+from unswayed.data.cifar import (
+    CIFAR10,
+    CIFAR100,
+    Checksums,
+    Labels,
+    Size,
+    Source,
+    Version,
+    load,
+    part_of,
+)
 from unswayed.data.dataset import check_labels
 from unswayed.data.locate import find
 from unswayed.data.unpickle import unpickle
 from unswayed.errors import UsageError
-from unswayed.types import AbsolutePath
+from unswayed.types import AbsolutePath, Whole
 
 SITE = "https://github.com/UCSC-REAL/cifar-10-100n"
 OFFICIAL = 50_000
@@ -63,6 +73,9 @@ def cifar10n(
     version: Version = "auto",
     checksums: Checksums = "check",
     download: bool = False,
+    subset: Whole = 0,
+    subset_seed: int | None = None,
+    size: Size = 32,
 ) -> Splits:
     """CIFAR-10 with labels that people gave: 9 to 40 % of them are wrong, as people err.
 
@@ -73,10 +86,14 @@ def cifar10n(
         version: of CIFAR-10: binary, python, or auto for what is there.
         checksums: check refuses images whose md5 is not the official one; warn and ignore do not.
         download: fetch the images into the root if they are not there; the labels are not fetched.
+        subset: train on this many images only, as many of each given label; 0 takes all. The test
+            images are always all.
+        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     path = find_labels("CIFAR-10", root)
-    images = load(CIFAR10, "fine", Source(root, version, checksums, download))
-    return relabel(images, path, TEN[labels])
+    images = load(CIFAR10, "fine", Source(root, version, checksums, download), size)
+    return part_of(relabel(images, path, TEN[labels]), subset, subset_seed)
 
 
 @register("cifar100n", paper="Wei et al., ICLR 2022")
@@ -86,6 +103,9 @@ def cifar100n(
     version: Version = "auto",
     checksums: Checksums = "check",
     download: bool = False,
+    subset: Whole = 0,
+    subset_seed: int | None = None,
+    size: Size = 32,
 ) -> Splits:
     """CIFAR-100 with labels that people gave: 40 % of the fine ones are wrong, 26 % of the coarse.
 
@@ -95,10 +115,14 @@ def cifar100n(
         version: of CIFAR-100: binary, python, or auto for what is there.
         checksums: check refuses images whose md5 is not the official one; warn and ignore do not.
         download: fetch the images into the root if they are not there; the labels are not fetched.
+        subset: train on this many images only, as many of each given label; 0 takes all. The test
+            images are always all.
+        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     path = find_labels("CIFAR-100", root)
-    images = load(CIFAR100, labels, Source(root, version, checksums, download))
-    return relabel(images, path, HUNDRED[labels])
+    images = load(CIFAR100, labels, Source(root, version, checksums, download), size)
+    return part_of(relabel(images, path, HUNDRED[labels]), subset, subset_seed)
 
 
 def find_labels(name: str, root: str | None) -> Path:

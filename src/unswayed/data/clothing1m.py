@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache
-from unswayed.data.dataset import balanced
+from unswayed.data.dataset import balanced, check_subset
 from unswayed.data.listing import Listing
 from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
@@ -41,7 +41,7 @@ def clothing1m(
     root: AbsolutePath | None = None,
     test: Literal["test", "val"] = "test",
     subset: Whole = 0,
-    subset_seed: int = 0,
+    subset_seed: int | None = None,
     size: Count = 256,
     cache: Cache = "auto",
     max_bad: Fraction = 0.01,
@@ -57,15 +57,18 @@ def clothing1m(
             validation set, for choosing settings.
         subset: train on this many images only, as many of each given label; 0 takes all. The paper
             of CTRR takes 20480.
-        subset_seed: which ones; the subset does not change between epochs or with train.seed.
+        subset_seed: which ones, 0 if not given; the subset does not change between epochs or with
+            train.seed.
         size: side in pixels of the square that is cut out of the middle.
         cache: memory, disk, stream, or auto (see docs/data.md).
         max_bad: share of unreadable images above which nothing is trained.
     """
     base, lists = _find(root)
     keys, given = _listed(lists, "noisy_train")
+    check_subset(subset, subset_seed)
     if subset:
-        chosen = balanced(given, keys_of(keys), subset, subset_seed, "clothing1m/subset", CLASSES)
+        seed, purpose = subset_seed or 0, "clothing1m/subset"
+        chosen = balanced(given, keys_of(keys), subset, seed, purpose, CLASSES)
         keys, given = [keys[row] for row in chosen], given[chosen]
     clean_keys, clean = _listed(lists, f"clean_{test}")
     how = Reading(size, "rgb", "crop", cache, max_bad)

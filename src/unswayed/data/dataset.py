@@ -183,6 +183,12 @@ def _check(data: Dataset) -> None:
         raise UsageError(f"there is one class only ({data.classes[0]!r}): nothing to tell apart")
 
 
+def check_subset(subset: int, seed: int | None) -> None:
+    """Refuse the seed of a subset where all images are taken."""
+    if seed is not None and not subset:
+        raise UsageError("data.subset_seed: all images are taken; set data.subset too")
+
+
 def balanced(
     labels: NDArray[np.int64],
     keys: Bits,

@@ -66,7 +66,7 @@ def equal_run(recipe: Recipe, runs: Path) -> Run | None:
 
     def without_threads(sections: Measured) -> Measured:
         options = {key: value for key, value in sections["train"].items() if key != "threads"}
-        return {**sections, "train": options, "description": ""}
+        return {**sections, "train": options, "description": "", "method": ""}
 
     wanted = without_threads(tomllib.loads(recipe.to_toml()))
     same = (run for run in finished_runs(runs) if without_threads(run.recipe) == wanted)

@@ -12,6 +12,7 @@ import torch
 from pydantic import ConfigDict
 from torch import Tensor, nn
 
+from unswayed.errors import UsageError
 from unswayed.losses import Loss
 from unswayed.types import Fraction, Overview
 
@@ -37,6 +38,10 @@ class Correction:
     prediction: Literal["hard", "soft"] = "hard"
     weight: Literal["sln", "inverse", "confidence"] = "sln"
     loss: Literal["given", "current"] = "given"
+
+    def __post_init__(self) -> None:
+        if self.weight == "confidence" and self.loss == "current":
+            raise UsageError('weight="confidence" looks at no loss; leave out loss="current"')
 
 
 class Targets(nn.Module):

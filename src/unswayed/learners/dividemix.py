@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.errors import UsageError
 from unswayed.learners import Classifier, Ensemble, Learner, register
 from unswayed.learners.mixing import draw_mix
 from unswayed.learners.mixture import clean_probability
@@ -62,6 +63,8 @@ class DivideMix(Learner):
             penalty: punish confident predictions during the warm-up, for asymmetric noise.
         """
         super().__init__()
+        if penalty and not warmup:
+            raise UsageError("learner.penalty acts in the warm-up; it needs learner.warmup above 0")
         self.classifier = Ensemble([classifier, new_classifier()])
         self.register_buffer("divided", torch.tensor(False))
         self.register_buffer("clean", torch.ones(2, num_samples))

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.errors import UsageError
 from unswayed.learners import Classifier, Learner, register
 from unswayed.randomness import normal, uniform
 from unswayed.types import Batch, BelowOne, NonNegative, Positive, Terms
@@ -32,7 +33,7 @@ class LIMIT(Learner):
         distribution: Literal["gaussian", "laplace", "ce"] = "gaussian",
         decay: NonNegative = 0.0,
         sample: bool = False,
-        precision: Positive = 1.0,
+        precision: Positive | None = None,
         warmup: BelowOne = 0.0,
     ) -> None:
         """Build the auxiliary network.
@@ -45,13 +46,16 @@ class LIMIT(Learner):
                 "ce" by the cross entropy of r.
             decay: β, weight of ‖ĝ‖².
             sample: update with a sample around the predicted gradient in place of its mean.
-            precision: λ of the sample: its deviation is √(1/2λ), or √2/λ for "laplace".
+            precision: λ of the sample, 1 if not given: its deviation is √(1/2λ), or √2/λ for
+                "laplace".
             warmup: share of the training in which the classifier is left alone.
         """
         super().__init__()
+        if precision is not None and not sample:
+            raise UsageError("learner.precision is that of a sample; it needs learner.sample=true")
         self.classifier, self.auxiliary = classifier, new_classifier()
         self.run_seed, self.distribution, self.decay = run_seed, distribution, decay
-        self.sample, self.precision, self.warmup = sample, precision, warmup
+        self.sample, self.precision, self.warmup = sample, precision or 1.0, warmup
 
     def forward(self, batch: Batch) -> Terms:
         """Return a total whose gradient with respect to the logits is ĝ / B."""

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
 from unswayed.losses.mae import mae_loss
 from unswayed.losses.reduction import Reduction, reduced
@@ -80,9 +81,9 @@ class APL(Loss):
         passive: Passive = "rce",
         alpha: NonNegative = 1.0,
         beta: NonNegative = 1.0,
-        gamma: NonNegative = 0.5,
-        q: PositiveFraction = 0.7,
-        log_zero: LogZero = LOG_ZERO,
+        gamma: NonNegative | None = None,
+        q: PositiveFraction | None = None,
+        log_zero: LogZero | None = None,
     ) -> None:
         """Store the options.
 
@@ -91,13 +92,23 @@ class APL(Loss):
             passive: what resists: mean absolute error or reverse cross entropy.
             alpha: α, factor of the active loss; 10 for CIFAR-100.
             beta: β, factor of the passive loss; for CIFAR-100 0.1 with rce, 1 with mae.
-            gamma: γ of the focal loss, which only nfl has.
-            q: of generalized cross entropy, which only ngce has; 0.1 for CIFAR-10.
-            log_zero: A, what stands for log 0 in rce.
+            gamma: γ of the focal loss, which only nfl has; 0.5 if not given.
+            q: of generalized cross entropy, which only ngce has; 0.7 if not given, 0.1 for
+                CIFAR-10.
+            log_zero: A, what stands for log 0 in rce, which alone has it; log 1e-4 if not given.
         """
         super().__init__()
+        owners = {"gamma": (gamma, "nfl"), "q": (q, "ngce"), "log_zero": (log_zero, "rce")}
+        for option, (value, owner) in owners.items():
+            if value is not None and owner not in (active, passive):
+                part = "passive" if owner == "rce" else "active"
+                raise UsageError(
+                    f"loss.{option} belongs to {owner}, and this pair is {active} and {passive}; "
+                    f"leave it out, or set loss.{part}={owner}"
+                )
         self.active, self.passive, self.alpha, self.beta = active, passive, alpha, beta
-        self.gamma, self.q, self.log_zero = gamma, q, log_zero
+        self.gamma, self.q = 0.5 if gamma is None else gamma, q or 0.7
+        self.log_zero = log_zero or LOG_ZERO
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """Return (B,)."""

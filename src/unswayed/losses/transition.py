@@ -41,8 +41,8 @@ class Corrected(Loss):
         classifier: nn.Module | None = None,
         known_matrix: ArrayLike | None = None,
         matrix: MatrixOption = "estimate",
-        warmup: Annotated[float, Gt(0), Lt(1)] = 0.5,
-        percentile: Annotated[float, Ge(0), Le(100)] = 97.0,
+        warmup: Annotated[float, Gt(0), Lt(1)] | None = None,
+        percentile: Annotated[float, Ge(0), Le(100)] | None = None,
         identity: Fraction = 0.0,
     ) -> None:
         """Take T if it is there, and a copy of the network otherwise.
@@ -52,13 +52,20 @@ class Corrected(Loss):
             classifier: the network that is trained; needed where T is estimated.
             known_matrix: the realised T, where true labels are known.
             matrix: T: "estimate" it, take the "known" one from the true labels, or its rows.
-            warmup: share of the training that goes into the estimate; then it begins anew.
+            warmup: share of the training that goes into the estimate, half if not given; then it
+                begins anew.
             percentile: predictions at or above this percentile of their class are outliers and no
-                anchors; 0 keeps all, as was done for CIFAR-100.
+                anchors, 97 if not given; 0 keeps all, as was done for CIFAR-100.
             identity: α, T is replaced by (1 - α) T + α I.
         """
         super().__init__()
-        self.warmup, self.percentile, self.identity = warmup, percentile, identity
+        for option, value in (("warmup", warmup), ("percentile", percentile)):
+            if value is not None and matrix != "estimate":
+                raise UsageError(
+                    f"loss.{option} is for an estimate; leave it out, or set loss.matrix=estimate"
+                )
+        self.warmup, self.identity = warmup or 0.5, identity
+        self.percentile = 97.0 if percentile is None else percentile
         self.best: Best | None = None
         self.register_buffer("matrix", torch.eye(num_classes))
         self.register_buffer("estimated", torch.tensor(False))
@@ -67,7 +74,7 @@ class Corrected(Loss):
                 raise UsageError("to estimate its matrix, this loss needs the classifier")
             self.best = Best(classifier)
             self.trained = (classifier,)  # in a tuple, so that it is no part of this module
-            self.restart = warmup
+            self.restart = self.warmup
         else:
             self.use(mixed(given_matrix(matrix, known_matrix, num_classes), identity))
 

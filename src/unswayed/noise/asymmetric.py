@@ -43,7 +43,7 @@ class Asymmetric(Noise):
         num_classes: int,
         map: Map = "next",
         rate: Fraction = 0.4,
-        draw: Draw = "all",
+        draw: Draw = "exact",
         official_seed: str | None = None,
     ) -> None:
         """Store the convention.
@@ -53,15 +53,15 @@ class Asymmetric(Noise):
             map: what a class becomes: "cifar10" (five classes to their look-alikes), "next",
                 "next_in_superclass" (CIFAR-100) or "next_in_five" (groups of consecutive ids).
             rate: share of samples that the map is applied to.
-            draw: "all" selects exactly int(rate·N) of all samples, "per_class" int(rate·n) of every
-                class, "bernoulli" each with probability `rate`.
+            draw: "exact" selects int(rate·N) of all samples, "per_class" int(rate·n) of each class,
+                "bernoulli" each with probability `rate`.
             official_seed: select as CTRR's published code does when given this seed, by position;
-                needs draw="all".
+                needs draw="exact".
         """
-        if official_seed is not None and draw != "all":
+        if official_seed is not None and draw != "exact":
             raise UsageError(
                 "noise.official_seed: the published generator selects from all samples; it needs "
-                f'noise.draw="all", not {draw!r}'
+                f'noise.draw="exact", not {draw!r}'
             )
         self.target = targets(map, num_classes)  # (K,)
         self.rate, self.draw, self.official_seed = rate, draw, official_seed

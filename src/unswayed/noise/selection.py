@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from unswayed.noise import Labels
 from unswayed.randomness import Bits, permutation, uniform
 
-Draw = Literal["all", "per_class", "bernoulli"]
+Draw = Literal["exact", "per_class", "bernoulli"]
 
 WORDS: dict[Draw, str] = {
-    "all": "exactly {rate:g} of the samples",
+    "exact": "exactly {rate:g} of the samples",
     "per_class": "exactly {rate:g} of the samples of every class",
     "bernoulli": "samples, each with probability {rate:g},",
 }
@@ -23,7 +23,7 @@ def select(draw: Draw, labels: Labels, keys: Bits, rate: float, seed: int) -> ND
     """Return the rows that are selected; whether a sample is among them depends on its key.
 
     Args:
-        draw: "all" takes int(rate·N) samples, "per_class" int(rate·n) of every class,
+        draw: "exact" takes int(rate·N) samples, "per_class" int(rate·n) of every class,
             "bernoulli" each sample with probability `rate`.
         labels: (N,) before the noise.
         keys: (N,) the samples' keys.
@@ -33,7 +33,7 @@ def select(draw: Draw, labels: Labels, keys: Bits, rate: float, seed: int) -> ND
     if draw == "bernoulli":
         return np.flatnonzero(uniform(seed, "noise/select", keys) < rate)
     order = permutation(seed, "noise/select", keys)
-    if draw == "all":
+    if draw == "exact":
         return order[: int(rate * len(labels))]
     of_class = (order[labels[order] == label] for label in np.unique(labels))
     chosen = [rows[: int(rate * len(rows))] for rows in of_class]

@@ -26,8 +26,7 @@ class Symmetric(Noise):
         num_classes: int,
         rate: Fraction = 0.4,
         inclusive: bool = False,
-        exact: bool = True,
-        per_class: bool = False,
+        draw: Draw = "exact",
         official_seed: str | None = None,
     ) -> None:
         """Store the convention.
@@ -36,27 +35,23 @@ class Symmetric(Noise):
             num_classes: K.
             rate: share of samples that are selected.
             inclusive: draw from all classes, the true one among them.
-            exact: select exactly int(rate·N) samples instead of each with probability `rate`.
-            per_class: select exactly int(rate·n) of the n samples of every class.
+            draw: "exact" selects int(rate·N) of all samples, "per_class" int(rate·n) of each class,
+                "bernoulli" each with probability `rate`.
             official_seed: draw as CTRR's published code does when given this seed, by position;
-                needs inclusive=true.
+                needs inclusive=true and draw="exact".
         """
         if num_classes < 2:
             raise UsageError("symmetric noise needs at least two classes")
-        if per_class and not exact:
-            raise UsageError("noise.per_class=true is exact; it cannot go with noise.exact=false")
-        if official_seed is not None and (not inclusive or not exact or per_class):
+        if official_seed is not None and (not inclusive or draw != "exact"):
             raise UsageError(
                 "noise.official_seed: the published generator draws from all classes, for an exact "
-                "share of all samples; it needs noise.inclusive=true and neither noise.exact=false "
-                "nor noise.per_class=true"
+                'share of all samples; it needs noise.inclusive=true and noise.draw="exact"'
             )
         self.num_classes, self.rate, self.inclusive = num_classes, rate, inclusive
-        self.draw: Draw = "per_class" if per_class else "all" if exact else "bernoulli"
-        self.official_seed = official_seed
+        self.draw, self.official_seed = draw, official_seed
         self.by_position = self.fixed = official_seed is not None
         self.convention = (
-            f"{WORDS[self.draw].format(rate=rate)} get a label drawn uniformly from "
+            f"{WORDS[draw].format(rate=rate)} get a label drawn uniformly from "
             f"{'all classes' if inclusive else 'the other classes'}{official.words(official_seed)}"
         )
 

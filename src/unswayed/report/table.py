@@ -91,7 +91,9 @@ def comparison(runs: Sequence[Run]) -> list[Row]:
     for run in runs:
         recipe = run.recipe
         options = {k: v for k, v in recipe["train"].items() if k not in ("seed", "threads")}
-        groups.setdefault(repr({**recipe, "train": options, "description": ""}), []).append(run)
+        groups.setdefault(
+            repr({**recipe, "train": options, "description": "", "method": ""}), []
+        ).append(run)
     return [_row(group) for group in groups.values()]
 
 

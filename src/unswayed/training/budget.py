@@ -25,6 +25,9 @@ UNITS: dict[str, tuple[Literal["flops", "seconds"], float]] = {
 COUNTED = (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1)
 """Shares of the training after which the operations of an epoch are counted."""
 
+LONGEST = 100_000
+"""Epochs that a training may have; more is a slip of the finger."""
+
 PROBED = 100
 """Epochs of the training that is probed: enough for every share to be an epoch of its own."""
 
@@ -68,14 +71,14 @@ def epochs_within(budget: Budget, probe: Trainer) -> int:
     """
     total = course(probe, timed=budget.kind == "seconds")
     epochs = int(budget.amount / total(1))
-    while epochs and total(epochs + 1) <= budget.amount:
+    while 0 < epochs < LONGEST and total(epochs + 1) <= budget.amount:
         epochs += 1
     if epochs < 1:
         raise UsageError(
             f"train.budget: one epoch takes {Budget(budget.kind, total(1))}, more than the whole "
             f"budget of {budget}; allow more, or choose a smaller model"
         )
-    return epochs
+    return min(epochs, LONGEST)
 
 
 def course(probe: Trainer, *, timed: bool = False) -> Callable[[int], float]:

@@ -26,16 +26,11 @@ from unswayed.data import Dataset, Splits, stratified_split
 from unswayed.data.stores import Store
 from unswayed.errors import NonFiniteLossError, UsageError
 from unswayed.learners import Learner, Network
+from unswayed.optimizers import Optimizer
 from unswayed.randomness import permutation
-from unswayed.schedules import restart_epoch, value_at
+from unswayed.schedules import Schedule, value_at
 from unswayed.training.evaluate import Rows, accuracy, memorisation, predictions, probabilities
-from unswayed.training.optimizer import (
-    learning_rate,
-    make_optimizer,
-    pack_state,
-    set_rates,
-    unpack_state,
-)
+from unswayed.training.optimization import Optimization
 from unswayed.training.records import Records
 from unswayed.training.settings import Settings
 from unswayed.types import Batch, Epoch, Overview, Step, Terms, Views
@@ -62,6 +57,8 @@ class Trainer:
         train: Dataset,
         test: Dataset | None,
         settings: Settings,
+        optimizer: Optimizer,
+        schedule: Schedule,
         device: torch.device | None = None,
     ) -> None:
         self.settings, self.policy, self.train, self.test = settings, policy, train, test
@@ -74,9 +71,7 @@ class Trainer:
             train.given, train.keys, settings.holdout, settings.seed, "holdout"
         )
         self.steps = _steps(len(self.rows), settings)
-        if learner.restart and settings.epochs < 2:
-            raise UsageError("this method begins anew halfway; set train.epochs=2 or more")
-        self.optimizer = make_optimizer(self.learner, settings)
+        self.optimization = Optimization(self.learner, optimizer, schedule, settings, self.steps)
         self.average = (
             AveragedModel(
                 learner.classifier,
@@ -162,8 +157,7 @@ class Trainer:
 
     def _before_epoch(self) -> None:
         """Let the learner look at the whole training set; what it learns is in its state."""
-        if self.epoch == self._restart:
-            self.optimizer.state.clear()
+        self.optimization.begin_epoch(self.epoch)
         to = self.device
 
         def look(net: nn.Module, rows: Tensor) -> Tensor:
@@ -176,17 +170,6 @@ class Trainer:
         with self._counter() as counter:
             self.learner.before_epoch(overview)
         self.flops += counter.get_total_flops()
-
-    @property
-    def _restart(self) -> int:
-        """The epoch with which training begins anew; 0 if it never does."""
-        return restart_epoch(self.learner.restart, self.settings.epochs)
-
-    def _learning_rate(self, step: int) -> float:
-        first, last, restart = 0, self.settings.epochs, self._restart
-        if restart:
-            first, last = (0, restart) if self.epoch < restart else (restart, last)
-        return learning_rate(self.settings, self.epoch - first, step, self.steps, last - first)
 
     def _start_epoch(self) -> None:
         self.records = Records.empty(len(self.train), self.device)
@@ -217,8 +200,8 @@ class Trainer:
             strong=self.learner.views in ("strong", "two strong"),
             again=self.learner.views == "two weak",
         )
-        done = self.epoch + self.step_in_epoch / self.steps
-        return Batch(views, self.given[index], index, self.epoch, done / self.settings.epochs)
+        progress = self.settings.progress(self.epoch, self.step_in_epoch, self.steps)
+        return Batch(views, self.given[index], index, self.epoch, progress)
 
     def _shrunk(self, batch: Batch) -> Batch:
         """Return the batch with its images at the size of this epoch."""
@@ -244,15 +227,14 @@ class Trainer:
         self.learner.before_step(batch.progress)
         with self._counted(number):
             terms = self._backward(self._shrunk(batch))
-        norm = self._gradient_norm()
+        norm = self.optimization.clip()
         named = {"total": terms.total.detach(), "norm": norm, **terms.parts}
         # All numbers at once: each of them alone would let the CPU wait for a GPU.
         values = torch.stack([value.to(norm) for value in named.values()]).tolist()
         found = dict(zip(named, values, strict=True))
         self._check(terms, found, rows)
-        set_rates(self.optimizer, self.settings, self._learning_rate(number), batch.progress)
         with self._counted(number):
-            self.optimizer.step()
+            self.optimization.step(self.epoch, number, batch.progress)
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
         self.records.note(batch, terms)
@@ -265,7 +247,7 @@ class Trainer:
 
     def _backward(self, batch: Batch) -> Terms:
         """Return what the learner answers, with gradients."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimization.zero_grad()
         with self._autocast():
             terms: Terms = self.learner(batch)
         terms.total.backward()  # type: ignore[no-untyped-call]
@@ -294,13 +276,6 @@ class Trainer:
         with FlopCounterMode(display=False) as counter, stance:
             yield counter
 
-    def _gradient_norm(self) -> Tensor:
-        """Return the norm of all gradients together, which are clipped if they are to be."""
-        parameters = [p for p in self.learner.parameters() if p.grad is not None]
-        if self.settings.clip_norm:
-            return torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
-        return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-
     def _check(self, terms: Terms, found: Mapping[str, float], rows: Rows) -> None:
         """Stop before an update that could only be regretted."""
         if not math.isfinite(found["total"]):
@@ -319,7 +294,7 @@ class Trainer:
         known = seen >= 0
         metrics: dict[str, Any] = {
             "epoch": self.epoch,
-            "lr": self._learning_rate(self.steps - 1),
+            "lr": self.optimization.rate(self.epoch, self.steps - 1),
             "terms": {name: total / self.steps for name, total in self.sums.items()},
             "train_accuracy": accuracy(seen[known], self.train.given[self.rows][known]),
         }
@@ -352,7 +327,7 @@ class Trainer:
         if not all(bool(torch.isfinite(p).all()) for p in self.learner.parameters()):
             self._stop("network", self.rows)
         tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()}
-        tensors |= {f"optimizer.{k}": v for k, v in pack_state(self.optimizer).items()}
+        tensors |= {f"optimizer.{k}": v for k, v in self.optimization.state().items()}
         tensors |= {f"records.{k}": v for k, v in self.records._asdict().items()}
         if self.average is not None:
             tensors |= {f"average.{k}": v for k, v in self.average.state_dict().items()}
@@ -373,7 +348,7 @@ class Trainer:
             return {k[len(name) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{name}.")}
 
         self.learner.load_state_dict(part("learner"))
-        unpack_state(self.optimizer, part("optimizer"))
+        self.optimization.load_state(part("optimizer"))
         if self.average is not None:
             self.average.load_state_dict(part("average"))
         self.epoch, self.step_in_epoch = plain["epoch"], plain["step"]

@@ -1,13 +1,17 @@
-"""Where a view looks: boxes drawn as torchvision's RandomResizedCrop draws them."""
+"""Where a view looks: boxes drawn as torchvision's RandomResizedCrop draws them, and flips."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from unswayed.types import Fraction
+from unswayed.views import View
+
+Flip = Fraction | Literal["alternate"]
 TRIES = 10
 BOX_DRAWS = 2 * TRIES + 2
 
@@ -19,6 +23,14 @@ class Boxes(NamedTuple):
     left: Tensor
     height: Tensor
     width: Tensor
+
+
+class Crop(View):
+    """A view that crops and mirrors; its first draw decides whether an image is mirrored."""
+
+    def __init__(self, flip: Flip) -> None:
+        self.alternating = flip == "alternate"
+        self.flip = 0.5 if flip == "alternate" else flip
 
 
 def random_boxes(

@@ -10,7 +10,7 @@ from annotated_types import Ge, Le
 from torch import Tensor
 
 from unswayed.errors import UsageError
-from unswayed.types import Fraction, NonNegative, Positive, PositiveFraction
+from unswayed.types import Count, Fraction, NonNegative, Positive, PositiveFraction
 from unswayed.views import View, register
 from unswayed.views import operations as ops
 from unswayed.views.crops import BOX_DRAWS, random_boxes
@@ -47,8 +47,8 @@ class Strong(View):
         colour: Literal["exact", "affine"] = "exact",
         grayscale: Fraction = 0.2,
         blur: Fraction = 0.0,
-        blur_sigma: tuple[Positive, Positive] = (0.1, 2.0),
-        blur_kernel: Annotated[int, Ge(0)] = 0,
+        blur_sigma: tuple[Positive, Positive] | None = None,
+        blur_kernel: Count | None = None,
     ) -> None:
         """Store the options.
 
@@ -63,15 +63,20 @@ class Strong(View):
                 the hue turns around the gray axis, and values are clamped once, at the end.
             grayscale: probability of losing all colour.
             blur: probability of a Gaussian blur; the paper names it, its code leaves it out.
-            blur_sigma: smallest and largest width of the blur in pixels.
-            blur_kernel: odd side of the blur's window; 0 takes a tenth of the image, at least 3.
+            blur_sigma: smallest and largest width of the blur in pixels; 0.1 and 2 if not given.
+            blur_kernel: odd side of the blur's window; a tenth of the image, at least 3, if not
+                given.
         """
         if blur_kernel and blur_kernel % 2 == 0:
             raise UsageError(f"views.strong.blur_kernel must be odd, not {blur_kernel}")
+        for option, value in (("blur_sigma", blur_sigma), ("blur_kernel", blur_kernel)):
+            if value is not None and not blur:
+                raise UsageError(f"views.strong.{option}: nothing is blurred; set blur above 0")
         self.area, self.ratio, self.flip = area, ratio, flip
         self.jitter, self.jitter_probability = jitter, jitter_probability
         self.colour, self.grayscale = colour, grayscale
-        self.blur, self.blur_sigma, self.blur_kernel = blur, blur_sigma, blur_kernel
+        self.blur, self.blur_sigma = blur, blur_sigma or (0.1, 2.0)
+        self.blur_kernel = blur_kernel
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return (B, C, H, W)."""
