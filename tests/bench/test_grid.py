@@ -35,11 +35,14 @@ def test_cells_are_methods_times_columns_times_seeds(tmp_path):
 
 def test_own_sections_lie_below_the_method_and_words_above_it(tmp_path):
     head = 'set = ["optimizer.lr=0.5"]\nmethods = ["ce", "sln-mo", "ctrr", "elr/cifar100"]'
-    tail = SETTINGS + "[train]\nema = 0.5\nlr = 0.1\n[framework]\nprojector_widths = [8]\n"
+    tail = (
+        SETTINGS
+        + "[train]\nema = 0.5\n[optimizer]\nlr = 0.1\n[framework]\nprojector_widths = [8]\n"
+    )
     recipes = {c.row.key: c.recipe.sections for c in load(tmp_path, head, tail).cells}
     assert recipes["ce"]["train"]["ema"] == 0.5
     assert recipes["sln-mo"]["train"]["ema"] == 0.999
-    assert recipes["sln-mo"]["train"]["lr"] == 0.5
+    assert recipes["sln-mo"]["optimizer"]["lr"] == 0.5
     assert recipes["ctrr"]["framework"]["projector_widths"] == [8]
     assert recipes["elr-cifar100"]["loss"]["weight"] == 7.0
 
@@ -132,10 +135,12 @@ seeds = 1
 settings = { clean = ["noise.name=none"] }
 [train]
 epochs = 100
+[optimizer]
 lr = 0.5
 [scales.cpu]
 seeds = 2
 train = { epochs = 3 }
+optimizer = { nesterov = true }
 settings = { "sym 20" = ["noise.rate=0.2"] }
 """
 
@@ -145,9 +150,10 @@ def test_a_scale_replaces_whole_entries_and_has_a_name_of_its_own(tmp_path):
     full, small = Grid.load(tmp_path / "g.toml"), Grid.load(tmp_path / "g.toml", "cpu")
     assert (full.name, len(full.cells), list(full.columns)) == ("g", 2, ["clean"])
     assert (small.name, len(small.cells), list(small.columns)) == ("g-cpu", 4, ["sym 20"])
-    assert full.cells[0].recipe.settings.lr == 0.5
+    assert full.cells[0].recipe.build("optimizer").lr == 0.5
     assert small.cells[0].recipe.settings.epochs == 3
-    assert small.cells[0].recipe.settings.lr == Recipe.load("digits").settings.lr
+    digits = Recipe.load("digits").build("optimizer")
+    assert small.cells[0].recipe.build("optimizer").lr == digits.lr
     assert full.published is small.published is published("table1")
     assert len(Grid.load(tmp_path / "g.toml", "full", seeds=3).cells) == 6
 

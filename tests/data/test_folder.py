@@ -85,6 +85,15 @@ def test_a_link_that_leaves_the_folder_is_an_error_unless_allowed(tmp_path, rng)
     assert len(load(root, links=True).train) == 4
 
 
+def test_a_class_that_is_a_link_is_no_way_out_either(tmp_path, rng):
+    class_folders(tmp_path / "outside", rng, {"a": 2, "b": 2})
+    root = class_folders(tmp_path / "inside", rng, {"b": 2})
+    (root / "a").symlink_to(tmp_path / "outside" / "a")
+    with pytest.raises(UsageError, match="leaves the data folder"):
+        load(root)
+    assert len(load(root, links=True).train) == 4
+
+
 def test_a_link_to_a_folder_above_does_not_hang(tmp_path, rng):
     root = class_folders(tmp_path / "d", rng, {"a": 1, "b": 1})
     (root / "a" / "loop").symlink_to(root)

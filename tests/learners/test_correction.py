@@ -35,6 +35,10 @@ def literal(p, given, current, options):
 @pytest.mark.parametrize("prediction", ["hard", "soft"])
 @pytest.mark.parametrize("loss", ["given", "current"])
 def test_targets_are_those_of_the_definition(believed, weight, prediction, loss):
+    if (weight, loss) == ("confidence", "current"):
+        with pytest.raises(UsageError, match="looks at no loss"):
+            Correction(weight=weight, prediction=prediction, loss=loss)
+        return
     p, given = believed
     options = Correction(weight=weight, prediction=prediction, loss=loss)
     first = corrected(p, given, None, options)

@@ -91,7 +91,7 @@ def test_a_finished_run_is_not_trained_again(finished):
 
 
 def test_another_recipe_in_the_same_folder_is_refused(finished):
-    with pytest.raises(UsageError, match=r"differs in train\.lr"):
+    with pytest.raises(UsageError, match=r"differs in optimizer\.lr"):
         unswayed.train(
             Recipe.load(finished.path / "recipe.toml", "optimizer.lr=0.7"), run=finished.path
         )

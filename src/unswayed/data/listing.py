@@ -84,6 +84,8 @@ def list_classes(where: Path, root: Path, *, links: bool) -> Listing:
     for entry in _entries(where):
         if not entry.is_dir() or entry.name.startswith("."):
             continue
+        if entry.is_symlink():
+            _check_link(Path(entry.path), root, links=links)
         before = len(listing)
         for path in sorted(_images(Path(entry.path), root, links=links)):
             listing.paths.append(path)
