@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from pairing import cost_of, weights_of
 from unswayed import Recipe
 from unswayed.bench.grid import Grid
 from unswayed.training.optimizer import learning_rate
@@ -27,8 +28,8 @@ def double(rows):
 
 def test_the_loss_on_the_known_vectors_is_the_published_one_less_its_constant():
     regularizer = RECIPE.build("regularizer")
-    weights = regularizer.pair_weights(double(P), torch.zeros(4, dtype=torch.long), 0.5)
-    loss = regularizer([Pairs(double(Q), double(Z))], weights)
+    weights = weights_of(regularizer, double(P), torch.zeros(4, dtype=torch.long), 0.5)
+    loss = cost_of(regularizer, [Pairs(double(Q), double(Z))], weights)
     assert float(loss) == pytest.approx(-1.5391383992, abs=1e-9)
     assert float(loss) + 2 == pytest.approx(0.4608616008, abs=1e-9)  # what the code prints
 

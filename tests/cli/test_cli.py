@@ -105,7 +105,7 @@ def test_resume_of_a_finished_run_trains_nothing(trained, capsys):
 def test_evaluate_gives_the_accuracy_of_the_run(trained, capsys):
     assert main(["evaluate", str(trained), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["last"]["test_accuracy"] == Run(trained).summary["last"]["test_accuracy"]
+    assert found["last"]["test_accuracy"] == Run(trained).summary.last.test_accuracy
     assert main(["evaluate", str(trained)]) == 0
     assert f"{100 * found['last']['test_accuracy']:.2f} %" in capsys.readouterr().out
 

@@ -26,7 +26,7 @@ def test_runs_are_grouped_by_everything_but_the_seed(tiny, tmp_path):
     rows = comparison(runs)
     assert [row.method for row in rows] == ["ce + ctrr (simsiam)", "gce + ctrr (simsiam)"]
     assert rows[0].seeds == (0, 1)
-    expected = [run.summary["last"]["test_accuracy"] for run in runs[:2]]
+    expected = [run.summary.last.test_accuracy for run in runs[:2]]
     assert rows[0].last.mean == pytest.approx(np.mean(expected))
     assert method_of(unswayed.Recipe.load("digits-ce").sections) == "ce"
 

@@ -79,7 +79,7 @@ def test_it_learns_digits_in_three_epochs(tiny):
     words += ("train.nesterov=true",)
     trainer, _ = assemble(Recipe.from_dict(tiny.sections, *words))
     *_, last = trainer.epochs()
-    assert last.metrics["test_accuracy"] > 0.8
+    assert last.metrics.test_accuracy > 0.8
 
 
 def test_nesterov_is_not_for_adam():

@@ -11,7 +11,7 @@ import sys
 from unswayed.cli.show import comparison_table, console
 from unswayed.errors import UsageError
 from unswayed.report.table import comparison
-from unswayed.training.run import find_runs
+from unswayed.runs import find_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
+from unswayed.files import write_json, write_text
 from unswayed.recipe import Recipe
 from unswayed.report.chart import Line, Panel, chart
-from unswayed.report.table import comparison, method_of
-from unswayed.training.files import write_json, write_text
-from unswayed.training.run import Run
+from unswayed.report.table import comparison
+from unswayed.runs import Run
 
 RECIPES = ("digits-ce", "digits")
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         words = [w for w in args.words if name != "digits-ce" or not w.startswith(contrast)]
         for seed in range(args.seeds):
             recipe = Recipe.load(name, *words, f"train.seed={seed}")
-            title = f"{method_of(dict(recipe.sections))}, seed {seed}"
+            title = f"{recipe.label}, seed {seed}"
             group.append(watched(recipe, folder / f"{name}-seed{seed}", title))
         groups.append(group)
     rows = comparison([made for group in groups for made in group])
@@ -66,12 +66,12 @@ def picture(groups: list[list[Run]]) -> str:
 
     def lines(key: str) -> list[Line]:
         return [
-            Line(method_of(group[0].recipe), [[row.get(key) for row in r.metrics] for r in group])
+            Line(group[0].method, [[getattr(row, key) for row in r.metrics] for r in group])
             for group in groups
         ]
 
-    noise = groups[0][0].provenance["noise"]
-    title = f"digits, {100 * noise.get('realised_rate', 0):.0f} % of the training labels wrong"
+    rate = groups[0][0].provenance.noise.realised_rate or 0.0
+    title = f"digits, {100 * rate:.0f} % of the training labels wrong"
     return chart(
         [
             Panel("test accuracy", lines("test_accuracy")),
@@ -87,10 +87,10 @@ def results(groups: list[list[Run]]) -> dict[str, object]:
         "command": "unswayed demo",
         "runs": [
             {
-                "method": method_of(made.recipe),
-                "recipe": made.recipe,
-                "provenance": made.provenance,
-                "summary": made.summary,
+                "method": made.method,
+                "recipe": made.recipe.sections,
+                "provenance": made.provenance.model_dump(),
+                "summary": made.summary.model_dump(exclude_none=True),
             }
             for group in groups
             for made in group

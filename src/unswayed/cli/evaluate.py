@@ -13,9 +13,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.build import evaluate
 from unswayed.cli.show import console
-from unswayed.training.run import Run
+from unswayed.runs import Run
+from unswayed.session import evaluate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

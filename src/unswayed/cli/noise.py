@@ -23,11 +23,11 @@ from unswayed.cli.loading import data_progress
 from unswayed.cli.show import console
 from unswayed.data import Splits
 from unswayed.errors import UsageError
+from unswayed.files import atomic
 from unswayed.noise import Noise
 from unswayed.noise.labels import SUFFIXES, LabelFile, encode, read
 from unswayed.recipe import Recipe
 from unswayed.report.heatmap import heatmap
-from unswayed.training.files import atomic
 
 WIDEST = 20
 """Classes of the largest matrix that is printed whole, flips that are listed of a larger one."""

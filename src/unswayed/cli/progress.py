@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from rich.console import Console
 from rich.live import Live
@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from unswayed.cli.loading import QUIET_SECONDS
-from unswayed.types import Epoch, Step
+from unswayed.types import Epoch, Numbers, Step
 
 Shown = TypeVar("Shown", Progress, Live)
 
@@ -99,7 +99,7 @@ class Watcher(OnTerminal[Progress]):
         print(" ".join(line.split()), file=sys.stderr, flush=True)
 
 
-def brief(metrics: Any) -> str:
+def brief(metrics: Numbers) -> str:
     """Return the numbers one looks at while waiting."""
     names = {
         "test_accuracy": "test",
@@ -107,5 +107,7 @@ def brief(metrics: Any) -> str:
         "wrong_as_given": "memorised",
     }
     return " ".join(
-        f"{words} {100 * metrics[k]:.1f}%" for k, words in names.items() if k in metrics
+        f"{words} {100 * share:.1f}%"
+        for name, words in names.items()
+        if (share := getattr(metrics, name)) is not None
     )

@@ -7,16 +7,15 @@ the digits are trained on. Overrides are words such as noise.rate=0.4 loss.name=
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from unswayed.build import train
 from unswayed.cli.loading import data_progress
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
 from unswayed.recipe import Recipe
-from unswayed.report.table import comparison, method_of
-from unswayed.training.run import Run
+from unswayed.report.table import comparison
+from unswayed.runs import Run
+from unswayed.session import Opened, fit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,31 +34,29 @@ def run(args: argparse.Namespace) -> int:
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
     """Train with a progress bar, and say first what is trained on what."""
-    begun: list[Run] = []
-    with Watcher(title or method_of(dict(recipe.sections))) as watcher:
-
-        def begin(run: Run) -> None:
-            begun.append(run)
-            watcher.console.print(introduction(run), highlight=False, soft_wrap=True, markup=False)
-
-        with data_progress():
-            made = train(recipe, run=folder, watch=watcher, begin=begin)
-    if not begun:
-        print(f"{made.path} is finished already; nothing was trained", file=sys.stderr)
-    return made
+    with Watcher(title or recipe.label) as watcher, data_progress():
+        for event in fit(recipe, run=folder):
+            if isinstance(event, Opened):
+                opened = event
+                words = introduction(event)
+                watcher.console.print(words, highlight=False, soft_wrap=True, markup=False)
+            else:
+                watcher(event)
+    return opened.run
 
 
-def introduction(run: Run) -> str:
+def introduction(opened: Opened) -> str:
     """Return two lines on the data, the noise and the folder."""
-    resumed = bool(run.metrics)
-    data, noise = run.provenance["data"], run.provenance["noise"]
-    held = f", {data['held_out']} held out" if data["held_out"] else ""
-    realised = noise.get("realised_rate")
-    wrong = f"; {100 * realised:.1f} % of the labels are wrong" if realised is not None else ""
+    run = opened.run
+    if opened.state == "finished":
+        return f"{run.path} is finished already; nothing was trained"
+    data, rate = run.provenance.data, run.provenance.noise.realised_rate
+    held = f", {data.held_out} held out" if data.held_out else ""
+    wrong = f"; {100 * rate:.1f} % of the labels are wrong" if rate is not None else ""
     return (
-        f"{data['samples']} training images{held}, {data['test']} test images, "
-        f"{len(data['classes'])} classes{wrong}\n"
-        f"{'going on with' if resumed else 'run folder'}: {run.path}"
+        f"{data.samples} training images{held}, {data.test} test images, "
+        f"{len(data.classes)} classes{wrong}\n"
+        f"{'going on with' if opened.state == 'resumed' else 'run folder'}: {run.path}"
     )
 
 

@@ -79,7 +79,8 @@ def _from_files(place: Path, split: str, how: Reading) -> Dataset:
         raise UsageError(f"{folder} holds no .jpg files; unpack the archive again")
     labels = [CLASSES[_label(path)] for path in paths]
     ids = [f"animal10n/{split}/{path.stem}" for path in paths]
-    return read(Listing(paths, ids, labels, labels if split == "test" else None), CLASSES, how)
+    trusted = labels if split == "test" else None
+    return read(Listing(paths, ids, labels, trusted, root=place), CLASSES, how)
 
 
 def _label(path: Path) -> int:

@@ -142,7 +142,7 @@ def _dataset(
 ) -> Dataset:
     labels = [CLASSES[label] for label in given]
     ids = [f"clothing1m/{key.removeprefix('images/')}" for key in keys]
-    listing = Listing(_paths(base, keys), ids, labels, labels if trusted else None)
+    listing = Listing(_paths(base, keys), ids, labels, labels if trusted else None, root=base)
     return read(listing, CLASSES, how)
 
 

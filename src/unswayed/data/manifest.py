@@ -46,7 +46,7 @@ def manifest(
     """
     file = Path(path)
     top = Path(root) if root else file.parent
-    parts = {"train": Listing(), "test": Listing()}
+    parts = {"train": Listing(root=top), "test": Listing(root=top)}
     seen: set[str] = set()
     for where, name in fill(parts, file, top):
         if name in seen:

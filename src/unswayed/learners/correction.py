@@ -13,6 +13,7 @@ from pydantic import ConfigDict
 from torch import Tensor, nn
 
 from unswayed.losses import Loss
+from unswayed.memory import Memory
 from unswayed.types import Fraction, Overview
 
 
@@ -42,13 +43,12 @@ class Correction:
 class Targets(nn.Module):
     """What every sample is trained towards: its given label until correction starts."""
 
-    soft: Tensor
     started: Tensor
 
     def __init__(self, options: Correction, num_samples: int, num_classes: int) -> None:
         super().__init__()
         self.options = options
-        self.register_buffer("soft", torch.zeros(num_samples, num_classes))
+        self.soft = Memory(num_samples, num_classes)
         self.register_buffer("started", torch.tensor(False))
 
     def before_epoch(self, overview: Overview) -> None:

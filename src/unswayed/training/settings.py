@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 
 from unswayed.errors import UsageError
 from unswayed.schedules import NonNegativeSchedule, PositiveFractionSchedule, PositiveSchedule
-from unswayed.training.budget import Budget
+from unswayed.training.cost import Budget
 from unswayed.types import BelowOne, Count, Fraction, NonNegative, Positive, PositiveFraction
 
 
@@ -52,6 +52,8 @@ class Settings:
         side: share of the images' side that is trained on, the same throughout an epoch. A ramp
             from 0.75 to 1 makes early epochs cheaper; evaluation always sees whole images.
         evaluate_every: epochs between evaluations; the last epoch is always evaluated.
+        predictions: what the run keeps of every sample at the end, in half precision: class
+            probabilities and features, 2 N (K + F) bytes; probabilities alone, 2 N K; or none.
         checkpoint_minutes: longest time inside an epoch without a checkpoint.
         seed: of everything random in the run.
         device: auto, cpu, cuda, cuda:1, mps.
@@ -86,6 +88,7 @@ class Settings:
     holdout: BelowOne = 0.1
     side: PositiveFractionSchedule = 1.0
     evaluate_every: Count = 1
+    predictions: Literal["features", "probabilities", "none"] = "features"
     checkpoint_minutes: NonNegative = 5.0
     seed: Annotated[int, Ge(0)] = 0
     device: str = "auto"

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from unswayed import Dataset
-from unswayed.training.evaluate import BATCH, accuracy, memorisation, predictions
+from unswayed.training.measure import BATCH, accuracy, memorisation, predictions
 
 
 class Brightness(nn.Module):

@@ -10,17 +10,16 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 from unswayed.errors import InterruptedRunError
-from unswayed.training import files
-from unswayed.training.run import Run
-from unswayed.training.summary import best_row
+from unswayed.runs.run import Run
+from unswayed.runs.summary import best
 from unswayed.training.trainer import Trainer
-from unswayed.types import Epoch, Step
+from unswayed.types import Epoch, Metrics, Step
 
 
 class StopRequest:
@@ -51,26 +50,25 @@ def stop_on_signal() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def durable(
-    trainer: Trainer, run: Run, rows: Sequence[Mapping[str, Any]], stop: StopRequest
-) -> Iterator[Step | Epoch]:
+def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Epoch]:
     """Yield the trainer's events after what they changed has been kept.
 
     Args:
-        trainer: trained to its end.
+        trainer: trained to its end, from the run's newest state.
         run: where it is kept.
-        rows: metrics of the epochs that are done.
         stop: asks to save and leave.
     """
+    rows = _restore(trainer, run)
 
     def save() -> None:
         tensors, plain = trainer.state()
-        run.write_checkpoint(tensors, {**plain, "metrics": rows})
+        known = [row.model_dump(exclude_none=True) for row in rows]
+        run.write_checkpoint(tensors, {**plain, "metrics": known})
 
-    rows = list(rows)
     saved = time.monotonic()
     for event in trainer.events():
         if isinstance(event, Epoch):
+            rows.append(event.metrics)
             _keep_epoch(trainer, run, event, rows)
         minutes = (time.monotonic() - saved) / 60
         if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
@@ -79,17 +77,30 @@ def durable(
         yield event
         if stop.signal_number and trainer.epoch < trainer.settings.epochs:
             save()
-            where = f"epoch {trainer.epoch + 1}, step {trainer.step_in_epoch}"
+            where = f"epoch {trainer.epoch + 1}, step {trainer.step}"
             raise InterruptedRunError(
                 f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",
                 stop.signal_number,
             )
 
 
-def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: list[Mapping[str, Any]]) -> None:
-    row = dict(event.metrics)
-    rows.append(row)
-    run.write_records(event.epoch, trainer.finished)
-    if best_row(rows, "holdout_accuracy") is row:
+def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
+    """Load the newest good state, and return the metrics it knew."""
+    tensors, plain, damaged = run.newest_state()
+    for name in damaged:
+        warnings.warn(
+            f"the checkpoint {name} is damaged and was set aside; going on from an older state",
+            stacklevel=2,
+        )
+    if tensors:
+        trainer.load_state(tensors, plain)
+    rows = [Metrics(**row) for row in plain.get("metrics", [])]
+    run.rewind(trainer.epoch, rows)
+    return rows
+
+
+def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: Sequence[Metrics]) -> None:
+    run.write_records(event.epoch, event.records)
+    if best(rows, "holdout_accuracy") is event.metrics:
         run.write_selected(event.epoch, trainer.classifier)
-    files.append_json_line(run.path / "metrics.jsonl", row)
+    run.append_metrics(event.metrics)

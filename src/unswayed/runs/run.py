@@ -1,13 +1,14 @@
 """A run is a folder, and the only thing that later stages read.
 
-recipe.toml         every option, resolved
-provenance.json     version, commit, seed, data fingerprint, realised noise, hardware
-skipped.json        files of the data set that could not be read, and why, if there are any
-labels.npz          ids, given labels, true labels where known, held-out rows
-metrics.jsonl       one row per epoch
-records/            per-sample loss, margin, probability and prediction, one file per epoch
-checkpoints/        the last two states, and the weights that did best on the noisy hold-out
-model.safetensors, selected.safetensors, config.json, README.md, summary.json   once finished
+recipe.toml              every option, resolved
+provenance.json          version, commit, seed, data fingerprint, realised noise, hardware
+skipped.json             files of the data set that could not be read, and why, if there are any
+samples.npz              ids, given labels, true labels where known, held-out rows, paths of files
+metrics.jsonl            one row per epoch
+records/                 per-sample loss, margin, probabilities and prediction, a file per epoch
+checkpoints/             the last two states, and the weights that did best on the noisy hold-out
+model.safetensors, selected.safetensors, config.json, predictions.safetensors, README.md,
+summary.json             once finished
 """
 
 from __future__ import annotations
@@ -17,40 +18,73 @@ import glob
 import json
 import os
 import shutil
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
+from PIL import Image
+from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from unswayed.data import Dataset
+from unswayed import files
+from unswayed.data import Dataset, Splits
 from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
-from unswayed.training import files
-from unswayed.training.records import Records
+from unswayed.recipe import Recipe
+from unswayed.runs.predictions import FILE as PREDICTIONS
+from unswayed.runs.predictions import Predictions
+from unswayed.runs.provenance import LAYOUT, Provenance, Resumed, commit, now
+from unswayed.runs.summary import Summary
+from unswayed.types import Metrics, Records
 
 Which = Literal["last", "selected"]
+M = TypeVar("M", bound=BaseModel)
 
 
-class Labels(NamedTuple):
-    """What is known of the labels of the training set, in its order."""
+class Samples(NamedTuple):
+    """What is known of the N training samples, in the data set's order."""
 
     ids: NDArray[np.str_]
     given: NDArray[np.int64]
     true: NDArray[np.int64] | None
     holdout: NDArray[np.int64]  # rows that were not trained on
+    paths: NDArray[np.str_] | None = None  # relative to `provenance.data.root`
+
+
+class Config(BaseModel):
+    """What the weights of a run are for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unswayed: str
+    model: dict[str, Any]
+    classes: list[str]
+    channels: int
+    image_size: tuple[int, int]  # (H, W)
+    resize: Literal["crop", "squash"]
+    mean: list[float]
+    std: list[float]
+    members: int = 1  # networks whose logits are averaged
 
 
 class Run:
-    """A run folder; reading needs no other object."""
+    """A run folder; reading needs no other object.
+
+    >>> import unswayed
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run=tmp_path / "short")
+    >>> run.summary.epochs, run.method
+    (1, 'ce + ctrr (simsiam)')
+    >>> run.predictions().probabilities.shape == (run.provenance.data.samples, 10)
+    True
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -64,8 +98,8 @@ class Run:
     def create(
         cls,
         path: Path,
-        recipe: str,
-        provenance: Mapping[str, Any],
+        recipe: Recipe,
+        provenance: Provenance,
         data: Dataset,
         holdout: NDArray[np.int64],
     ) -> Run:
@@ -78,12 +112,14 @@ class Run:
             columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
             if data.true is not None:
                 columns["true"] = data.true
-            with files.atomic(new / "labels.npz") as temporary, temporary.open("wb") as file:
+            if data.files is not None:
+                columns["paths"] = np.array(data.files.paths)
+            with files.atomic(new / "samples.npz") as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
-            files.write_json(new / "provenance.json", provenance)
+            files.write_json(new / "provenance.json", provenance.model_dump())
             if data.skipped:
                 files.write_json(new / "skipped.json", dict(data.skipped))
-            files.write_text(new / "recipe.toml", recipe)
+            files.write_text(new / "recipe.toml", recipe.to_toml())
             new.replace(path)
             files.sync_folder(path.parent)
         except OSError as error:
@@ -99,52 +135,133 @@ class Run:
         return (self.path / "summary.json").is_file()
 
     @property
-    def recipe(self) -> dict[str, Any]:
-        """The resolved recipe."""
+    def recipe(self) -> Recipe:
+        """The recipe it was started with, every option resolved."""
+        name = self.provenance.name  # and a layout that is not ours is refused
         try:
-            return tomllib.loads((self.path / "recipe.toml").read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DamagedFileError(f"{self.path / 'recipe.toml'} is damaged") from error
+            return replace(Recipe.load(self.path / "recipe.toml"), name=name)
+        except UsageError as error:
+            raise DamagedFileError(f"{self.path / 'recipe.toml'} is damaged: {error}") from error
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def method(self) -> str:
+        """The method as the user wrote it, or its parts in words."""
+        return self.provenance.method
+
+    @property
+    def provenance(self) -> Provenance:
         """Where the numbers come from."""
-        return self._json("provenance.json")
+        found = self._json("provenance.json")
+        if found.get("layout") != LAYOUT:
+            raise UsageError(
+                f"{self.path} was written by an older or newer version of unswayed (layout "
+                f"{found.get('layout', 1)}, this one reads {LAYOUT}); train it again"
+            )
+        return self._checked(Provenance, found, "provenance.json")
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         """The numbers of a finished run."""
         if not self.finished:
             raise UsageError(
                 f"{self.path} is not finished; go on with: unswayed resume {self.path}"
             )
-        return self._json("summary.json")
+        self.provenance  # noqa: B018  a layout that is not ours is refused
+        return self._checked(Summary, self._json("summary.json"), "summary.json")
+
+    @property
+    def config(self) -> Config:
+        """What the weights are for: classes, image size, normalisation, architecture."""
+        self.summary  # noqa: B018  an unfinished run says so
+        return self._checked(Config, self._json("config.json"), "config.json")
+
+    def _checked(self, kind: type[M], found: Mapping[str, Any], name: str) -> M:
+        try:
+            return kind(**found)
+        except (ValidationError, TypeError) as error:
+            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
-            value: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+            value = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError, FileNotFoundError) as error:
             raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
+        if not isinstance(value, dict):
+            raise DamagedFileError(f"{self.path / name} is damaged: it is no JSON object")
         return value
 
     @property
-    def metrics(self) -> list[dict[str, Any]]:
+    def metrics(self) -> list[Metrics]:
         """One row per epoch."""
-        return files.read_json_lines(self.path / "metrics.jsonl")
+        rows = files.read_json_lines(self.path / "metrics.jsonl")
+        return [self._checked(Metrics, row, "metrics.jsonl") for row in rows]
 
-    def labels(self) -> Labels:
+    def samples(self) -> Samples:
         """Return ids and labels of the training set."""
-        with np.load(self.path / "labels.npz", allow_pickle=False) as file:
-            true = file["true"] if "true" in file.files else None
-            return Labels(file["ids"], file["given"], true, file["holdout"])
+        with np.load(self.path / "samples.npz", allow_pickle=False) as file:
+            true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
+            return Samples(file["ids"], file["given"], true, file["holdout"], paths)
 
     def records(self) -> Records:
         """Return the per-sample records of all epochs, each stacked to (epochs, N)."""
         paths = _in_order((self.path / "records").glob("epoch-*.safetensors"))
         epochs = [Records(**files.read_tensors(path)[0]) for path in paths]
         if not epochs:
-            raise UsageError(f"{self.path} has no records yet")
+            raise UsageError(f"{self.path} has no records: none yet, or they were not kept")
         return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
+
+    def predictions(self) -> Predictions:
+        """Return what the last network says of every training row, held-out ones included."""
+        self.summary  # noqa: B018  an unfinished run says so
+        if not (self.path / PREDICTIONS).is_file():
+            raise UsageError(
+                f"{self.path} kept no predictions: it was trained with train.predictions=none, or "
+                "by a grid without --keep"
+            )
+        return Predictions.read(self.path)
+
+    def data(self) -> Splits:
+        """Return what was trained and tested on, with the labels that were given."""
+        splits = self.recipe.build("data")
+        samples, train = self.samples(), splits.train
+        if len(train) == len(samples.given):
+            train = replace(train, given=samples.given, true=samples.true)
+        found = Splits(train, splits.test)
+        self.check_data(found)
+        return found
+
+    def check_data(self, splits: Splits) -> None:
+        """Refuse data that are not those the run was started with."""
+        known = self.provenance.data
+        for which, wanted, data in (
+            ("training", known.fingerprint, splits.train),
+            ("test", known.test_fingerprint, splits.test),
+        ):
+            if wanted != (None if data is None else data.fingerprint()):
+                raise UsageError(f"the {which} data are not those {self.path} was started with")
+
+    def image(self, sample: str) -> Image.Image:
+        """Return the image of a training sample by its id; full size where it is a file."""
+        samples, root = self._samples, self.provenance.data.root
+        row = self._rows.get(sample)
+        if row is None:
+            raise UsageError(f"{self.path} has no training sample {sample!r}")
+        if samples.paths is not None and root is not None:
+            return _open(Path(root), str(samples.paths[row]))
+        pixels = self._train.images[torch.tensor([row])][0].permute(1, 2, 0).numpy()
+        return Image.fromarray(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels)
+
+    @cached_property
+    def _samples(self) -> Samples:
+        return self.samples()
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {str(name): row for row, name in enumerate(self._samples.ids)}
+
+    @cached_property
+    def _train(self) -> Dataset:
+        return self.data().train
 
     def classifier(self, which: Which = "last") -> Network:
         """Return the trained network in evaluation mode: of the last epoch, or the selected one."""
@@ -153,17 +270,16 @@ class Run:
             self.summary  # noqa: B018  an unfinished run says so
             raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
         config = self.config
-        options = {k: v for k, v in config["model"].items() if k not in ("name", "weights")}
+        options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
+        facts = {"in_channels": config.channels}
         classifiers = [
             Classifier(
-                MODELS.build(
-                    config["model"]["name"], {"in_channels": config["channels"]}, **options
-                ),
-                len(config["classes"]),
-                config["mean"],
-                config["std"],
+                MODELS.build(config.model["name"], facts, **options),
+                len(config.classes),
+                config.mean,
+                config.std,
             )
-            for _ in range(config.get("members", 1))
+            for _ in range(config.members)
         ]
         net = classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
         net.load_state_dict(files.read_tensors(self.path / name)[0])
@@ -174,17 +290,12 @@ class Run:
         there = (self.path / "selected.safetensors").is_file()
         return ["last", "selected"] if there else ["last"]
 
-    def note_resumed(self, commit: str | None) -> None:
+    def note_resumed(self) -> None:
         """Add to the provenance that the run goes on, and with which code."""
         known = self.provenance
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        known["resumed"] = [*known.get("resumed", []), {"commit": commit, "started": now}]
-        files.write_json(self.path / "provenance.json", known)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """What the weights are for: classes, image size, normalisation, architecture."""
-        return self._json("config.json")
+        again = Resumed(commit=commit(), started=now())
+        known = known.model_copy(update={"resumed": [*known.resumed, again]})
+        files.write_json(self.path / "provenance.json", known.model_dump())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -240,9 +351,13 @@ class Run:
                 damaged.append(path.name)
         return {}, {}, damaged
 
-    def rewind(self, epoch: int, metrics: Sequence[Mapping[str, Any]]) -> None:
+    def append_metrics(self, row: Metrics) -> None:
+        """Keep the metrics of an epoch."""
+        files.append_json_line(self.path / "metrics.jsonl", row.model_dump(exclude_none=True))
+
+    def rewind(self, epoch: int, metrics: Sequence[Metrics]) -> None:
         """Go back to what a state knew: its metrics, and nothing of epochs to be trained again."""
-        rows = [json.dumps(row) for row in metrics]
+        rows = [json.dumps(row.model_dump(exclude_none=True)) for row in metrics]
         files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
         for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
             for path in self.path.glob(pattern):
@@ -250,6 +365,19 @@ class Run:
                     path.unlink()
         for leftover in self.path.rglob(".*.tmp"):
             leftover.unlink()
+
+
+def _open(root: Path, relative: str) -> Image.Image:
+    """Return an image file below a folder, loaded."""
+    path = root / relative
+    if Path(os.path.normpath(path)).is_relative_to(root):
+        try:
+            with Image.open(path) as image:
+                image.load()
+                return image
+        except OSError as error:
+            raise UsageError(f"the image {path} cannot be read: {error}") from error
+    raise UsageError(f"the image {relative!r} does not lie below {root}")
 
 
 def _in_order(paths: Iterable[Path]) -> list[Path]:

@@ -1,12 +1,17 @@
-"""A training that fits a budget of computation or of time."""
+"""What a training costs, counted and timed, and how many epochs fit a budget."""
 
 from __future__ import annotations
 
 import re
+import time
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from unswayed.errors import UsageError
 
@@ -27,6 +32,82 @@ COUNTED = (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1)
 
 PROBED = 100
 """Epochs of the training that is probed: enough for every share to be an epoch of its own."""
+
+
+WARM_UP, TIMED = 2, 5
+"""Steps made before the clock is looked at, and steps that are timed, to tell an epoch's cost."""
+
+
+class Flops:
+    """Counts the floating-point operations of a training.
+
+    The first step of an epoch is counted and stands for all its steps.
+    """
+
+    def __init__(self, *, compiled: bool = False) -> None:
+        self.total = self.step = 0
+        self.compiled = compiled
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Add the operations inside to the total."""
+        with self._counter() as counter:
+            yield
+        self.total += counter.get_total_flops()
+
+    @contextmanager
+    def counted_in_step(self, number: int) -> Iterator[None]:
+        """Count the operations inside, if this is the first step of an epoch."""
+        if number > 0:
+            yield
+            return
+        with self._counter() as counter:
+            yield
+        self.step += counter.get_total_flops()
+
+    @contextmanager
+    def _counter(self) -> Iterator[FlopCounterMode]:
+        """Count operations; what is compiled into one kernel is counted while it is not."""
+        stance = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
+        with FlopCounterMode(display=False) as counter, stance:
+            yield counter
+
+
+class Cost(NamedTuple):
+    """What something takes."""
+
+    flops: int
+    seconds: float
+
+
+def epoch_cost(probe: Trainer, epoch: int, *, timed: bool) -> Cost:
+    """Return what an epoch costs, from a few real steps.
+
+    Args:
+        probe: a trainer that nobody needs afterwards.
+        epoch: from 0.
+        timed: whether to look at the clock, which takes more steps and an evaluation.
+    """
+    probe.epoch, probe.flops.total = epoch, 0
+    started = time.perf_counter()
+    probe.before_epoch()
+    before, seconds = probe.flops.total, time.perf_counter() - started
+    steps, warm_up = (TIMED, WARM_UP) if timed else (1, 0)
+    for number in range(min(steps + warm_up, probe.steps)):
+        if number == min(warm_up, probe.steps - 1):
+            started = time.perf_counter()
+        probe.make_step()
+    each = (time.perf_counter() - started) / max(1, min(steps, probe.steps - warm_up))
+    flops = before + probe.flops.step * probe.steps
+    started = time.perf_counter()
+    if timed:
+        if probe.flops.compiled:  # the first one compiles, and is none of an epoch
+            probe.measure()
+            started = time.perf_counter()
+        probe.measure()
+    evaluation = (time.perf_counter() - started) / probe.settings.evaluate_every
+    probe.step = 0
+    return Cost(flops, seconds + each * probe.steps + evaluation)
 
 
 @dataclass(frozen=True)
@@ -82,7 +163,7 @@ def course(probe: Trainer, *, timed: bool = False) -> Callable[[int], float]:
     """Return what a training of so many epochs takes, as a function: operations or seconds."""
     last = probe.settings.epochs - 1
     points = sorted({round(share * last) for share in ((0, 1) if timed else COUNTED)})
-    costs = [probe.epoch_cost(epoch, timed=timed)[int(timed)] for epoch in points]
+    costs = [epoch_cost(probe, epoch, timed=timed)[int(timed)] for epoch in points]
     progress = [epoch / (last + 1) for epoch in points]
 
     def total(epochs: int) -> float:

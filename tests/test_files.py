@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
+from unswayed import files
 from unswayed.errors import DamagedFileError
-from unswayed.training import files
 
 
 def test_tensors_and_note_come_back(tmp_path):

@@ -17,6 +17,9 @@ from torch import Tensor
 
 from unswayed.errors import DamagedFileError
 
+ENTRY = "unswayed"
+"""What the header of a safetensors file calls our note."""
+
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 
@@ -82,7 +85,9 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> None:
     """Write a safetensors file atomically, with a JSON note and a digest in its header."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"note": json.dumps(note), "digest": _digest(plain, json.dumps(note))}
+    text = json.dumps(note)
+    # One entry: safetensors writes several in a random order, and equal files would differ.
+    header = {ENTRY: json.dumps({"digest": _digest(plain, text), "note": text})}
     with atomic(path) as temporary:
         try:
             save_file(plain, temporary, metadata=header)
@@ -100,8 +105,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise DamagedFileError(f"{path} is damaged: {error}") from error
-    note = header.get("note", "{}")
-    if header.get("digest") != _digest(tensors, note):
+    known = json.loads(header.get(ENTRY, "{}"))
+    note = known.get("note", "{}")
+    if known.get("digest") != _digest(tensors, note):
         raise DamagedFileError(f"{path} is damaged: its content does not match its digest")
     return tensors, json.loads(note)
 
