@@ -35,7 +35,7 @@ def results():
         "grid": "small",
         "description": "By hand.",
         "seeds": 2,
-        "columns": [{"name": name, "words": [], "noise": ""} for name in ("clean", "sym 40")],
+        "columns": [{"name": name, "overrides": [], "noise": ""} for name in ("clean", "sym 40")],
         "command": "unswayed bench small",
         "origin": {},
         "epochs": [3],

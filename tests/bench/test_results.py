@@ -59,8 +59,8 @@ def results():
         "epochs": [4],
         "origin": {"unswayed": "1.0", "commit": {"abc": 4, "def": 3}, "name": "A CPU", "cores": 2},
         "columns": [
-            {"name": "clean", "words": ["noise.name=none"], "noise": "as given"},
-            {"name": "sym 40", "words": ["noise.rate=0.4"], "noise": ""},
+            {"name": "clean", "overrides": ["noise.name=none"], "noise": "as given"},
+            {"name": "sym 40", "overrides": ["noise.rate=0.4"], "noise": ""},
         ],
         "methods": [
             method("ce", "Cross entropy"),

@@ -1,4 +1,4 @@
-"""What the cells of a grid would cost on this machine, told from a few steps on random images."""
+"""Estimate what the cells of a grid cost on this machine, by a few steps on random images."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from unswayed.training.budget import Budget, course
 from unswayed.training.trainer import Cost, Trainer
 
 LEAST, PIXELS, BATCHES = 16, 2**15, 4
-"""Images of a step at the least, pixels that more of them may have, and steps: few, since a step of
-a large network takes seconds on a CPU."""
+"""Images of a step at the least, pixels that more of them may have, and steps. They are few: a step
+of a large network takes seconds on a CPU."""
 
 
 class Estimate(NamedTuple):
-    """What a training takes on a CPU core, or on the GPU of its recipe, without evaluation."""
+    """The cost of a training on a CPU core, or on the GPU of its recipe, without evaluation."""
 
     flops: float
     seconds: float
@@ -30,7 +30,7 @@ class Estimate(NamedTuple):
 def estimates(
     cells: Sequence[Cell], shapes: Mapping[str, Shape]
 ) -> Iterator[tuple[Cell, Estimate]]:
-    """Yield what each cell would take; those that differ in noise, seed, λ, τ, lr are timed once.
+    """Yield the cost of each cell. Cells that differ in noise, seed, λ, τ or lr are timed once.
 
     Args:
         cells: of one grid.
@@ -43,8 +43,8 @@ def estimates(
         if cell.column not in shapes and data not in seen:
             seen[data] = _look(cell.recipe)
         shape = shapes.get(cell.column) or seen[data]
-        plain = _plain(cell.recipe)
-        key = plain.to_toml(), shape
+        plain = without_free_options(cell.recipe)
+        key = plain.key(), shape
         if key not in known:
             known[key] = estimate(plain, shape)
         yield cell, known[key]
@@ -90,8 +90,8 @@ def _spent(budget: Budget, cost: Cost) -> Estimate:
     return Estimate(budget.amount * pace, budget.amount)
 
 
-def _plain(recipe: Recipe) -> Recipe:
-    """Return the recipe without what has no influence on its cost."""
+def without_free_options(recipe: Recipe) -> Recipe:
+    """Return the recipe with fixed values where they do not change its cost: noise, seed, λ, τ."""
     seedless = {**recipe.sections["train"], "seed": 0, "lr": 0.01}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
     contrast = dict(recipe.sections["regularizer"])

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from scipy.special import stdtrit
 
+from unswayed.report.recipes import key_of
 from unswayed.training.run import Run
 
 LEVEL = 0.95
@@ -60,7 +61,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class Compared:
     """A method and its numbers; None where no run had them."""
 
     method: str
@@ -85,24 +86,22 @@ def method_of(recipe: dict[str, Any]) -> str:
     return words
 
 
-def comparison(runs: Sequence[Run]) -> list[Row]:
+def comparison(runs: Sequence[Run]) -> list[Compared]:
     """Group runs that differ in nothing but the seed; the order is that of first appearance."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        recipe = run.recipe
-        options = {k: v for k, v in recipe["train"].items() if k not in ("seed", "threads")}
-        groups.setdefault(repr({**recipe, "train": options, "description": ""}), []).append(run)
-    return [_row(group) for group in groups.values()]
+        groups.setdefault(key_of(run, ("train.seed", "train.threads")), []).append(run)
+    return [_compared(group) for group in groups.values()]
 
 
-def _row(group: Sequence[Run]) -> Row:
+def _compared(group: Sequence[Run]) -> Compared:
     summaries = [run.summary for run in group]
 
     def spread(pick: Callable[[dict[str, Any]], float | None]) -> Spread | None:
         values = [value for s in summaries if (value := pick(s)) is not None]
         return Spread.of(values) if values else None
 
-    return Row(
+    return Compared(
         method=method_of(group[0].recipe),
         seeds=tuple(run.recipe["train"]["seed"] for run in group),
         last=spread(lambda s: s["last"].get("test_accuracy")),
