@@ -19,7 +19,7 @@ from typing import Any
 
 from reproduction import FOLDER, TEMPLATES
 from unswayed.bench.grid import slug
-from unswayed.bench.results import Results
+from unswayed.bench.tables import Results
 from unswayed.report.table import t_quantile
 from unswayed.report.templates import fill
 from unswayed.training.files import write_text

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from reproduction import grid_file
 from reproduction.figures import Lab, Measured, drawing
-from unswayed.bench import results
+from unswayed.bench import results, tables
 from unswayed.bench.grid import Grid
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
@@ -43,7 +43,7 @@ def measure(recipe: Recipe, lab: Lab) -> Measured:
 def _sweep(grid: Grid, runs: Path) -> Measured:
     measured = results.collect(grid, runs / grid.name, grid.name)
     values = {
-        column.partition("=")[2].strip(): results.values(measured, "last", column=column)
+        column.partition("=")[2].strip(): tables.values(measured, "last", column=column)
         for column in grid.columns
     }
     return {"description": grid.description, "values": values}

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from unswayed.bench.formats import FORMATS, to_csv, to_html, to_latex
-from unswayed.bench.results import beside, render, save
+from unswayed.bench.results import render, save
+from unswayed.bench.tables import beside
 
 
 def run(method, column, seed, last, best):

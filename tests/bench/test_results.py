@@ -5,19 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from reproduction.pages import relative_seconds
 from unswayed.bench.grid import Grid
 from unswayed.bench.results import (
     _agreed,
     collect,
     note_failure,
-    percent,
     read_failures,
-    relative_seconds,
     render,
     save,
-    table,
     to_json,
 )
+from unswayed.bench.tables import percent, table
 from unswayed.build import train
 from unswayed.report.table import Spread
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
-from unswayed.bench.results import DIGITS, WHAT, Results, percent, published_number, spread
+from unswayed.bench.tables import ORIGIN, WHAT, Place, Results, places
 from unswayed.report.table import Spread
 from unswayed.report.templates import fill
-
-ORIGIN = ("settings", "run", "commit", "machine", "torch", "data")
-"""What a cell of the HTML page says of its runs."""
 
 COLUMNS = ["grid", "number", "method", "preset", "column", "mean", "deviation", "n"]
 COLUMNS += ["published_mean", "published_deviation", "difference", "source", "settings"]
@@ -21,65 +17,6 @@ COLUMNS += ["seeds", "runs", "commits", "machines", "torch", "data"]
 TEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "–": "--", "λ": r"$\lambda$", "τ": r"$\tau$"}
 TEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 TEX |= {char: f"\\{char}" for char in "&%$#_{}"}
-
-
-class Place(NamedTuple):
-    """A cell of a table: what we measured there, and what others did."""
-
-    method: Mapping[str, Any]
-    column: str
-    ours: Spread | None
-    theirs: Spread | None
-    runs: Sequence[Mapping[str, Any]]
-    seeds: int
-
-    @property
-    def difference(self) -> float | None:
-        """Ours minus theirs, in points."""
-        if self.ours is None or self.theirs is None:
-            return None
-        return 100 * (self.ours.mean - self.theirs.mean)
-
-    @property
-    def standing(self) -> str:
-        """Where ours stands: above, below, near or unknown."""
-        return self.ours.against(self.theirs) if self.ours and self.theirs else "unknown"
-
-    @property
-    def ours_text(self) -> str:
-        """Ours, with as many decimals as theirs."""
-        return percent(self.ours, self.seeds, DIGITS if self.theirs else 1)
-
-    @property
-    def theirs_text(self) -> str:
-        """Theirs."""
-        return percent(self.theirs, self.theirs.n if self.theirs else 0, DIGITS)
-
-    @property
-    def origin(self) -> str:
-        """Which runs ours comes from."""
-        return "; ".join(
-            f"seed {run['seed']}: {run.get('method_used') or run['method']}, "
-            + ", ".join(f"{key} {run[key]}" for key in ORIGIN if run.get(key))
-            for run in self.runs
-        )
-
-    def of_runs(self, key: str) -> str:
-        """Return the different values that the runs have; older results lack some."""
-        return " | ".join(dict.fromkeys(str(run[key]) for run in self.runs if key in run))
-
-
-def places(results: Results, number: str) -> Iterator[list[Place]]:
-    """Yield the rows of a table."""
-    for method in results["methods"]:
-        row = []
-        for column in results["columns"]:
-            where = {"method": method["key"], "column": column["name"]}
-            ours = spread(results, number, **where)
-            theirs = published_number(results, number, *where.values())
-            runs = [r for r in results["runs"] if all(r[k] == v for k, v in where.items())]
-            row.append(Place(method, column["name"], ours, theirs, runs, results["seeds"]))
-        yield row
 
 
 def to_csv(results: Results) -> str:

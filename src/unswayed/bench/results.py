@@ -6,31 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from unswayed.bench.grid import Cell, Grid
 from unswayed.bench.published import Published
 from unswayed.bench.runner import finished
-from unswayed.report.table import Spread
+from unswayed.bench.tables import WHAT, Results, beside, cost, rates, table, values
 from unswayed.report.templates import fill
 from unswayed.training.files import write_json, write_text
 from unswayed.training.run import Run
 
 FAILURES = "failures.json"
-REFERENCE = "ce"
-"""The method, not the row, whose time is 1."""
-
-DIGITS = 2
-"""Of numbers beside published ones, which have as many."""
-
-WHAT = {
-    "last": "last epoch",
-    "selected": "selected on the noisy hold-out",
-    "oracle_best": "best epoch on the test set (an oracle)",
-}
-
-Results = Mapping[str, Any]
 
 
 class Facts(NamedTuple):
@@ -198,109 +184,6 @@ def to_json(results: Results) -> str:
     return f'{head},\n  "runs": [\n{rows}\n  ]\n}}\n'
 
 
-def values(results: Results, number: str, **where: Any) -> list[float]:
-    """Return a number of all runs that match, such as `method="ce", column="clean"`."""
-    return [
-        run[number]
-        for run in results["runs"]
-        if run.get(number) is not None and all(run[key] == value for key, value in where.items())
-    ]
-
-
-def spread(results: Results, number: str, **where: Any) -> Spread | None:
-    """Return mean and deviation over the seeds, None if no run has the number."""
-    found = values(results, number, **where)
-    return Spread.of(found) if found else None
-
-
-def published_number(results: Results, number: str, method: str, column: str) -> Spread | None:
-    """Return what others measured in the place of a cell."""
-    numbers = results.get("published", {}).get("numbers", {})
-    entry = numbers.get(number, {}).get(method, {}).get(column)
-    return Spread(entry[0], entry[1], int(entry[2])) if entry else None
-
-
-def relative_seconds(results: Results, method: str) -> float | None:
-    """Return the seconds of an epoch in those of cross entropy, over the columns that both have.
-
-    Other work on the machine only adds to a time, so the quickest seed of a column counts.
-    """
-    plain = next((m["key"] for m in results["methods"] if m.get("method") == REFERENCE), REFERENCE)
-    own, others = 0.0, 0.0
-    for column in results["columns"]:
-        pair = [_pace(results, name, column["name"]) for name in (method, plain)]
-        if pair[0] and pair[1]:
-            own, others = own + pair[0], others + pair[1]
-    return own / others if others else None
-
-
-def _pace(results: Results, method: str, column: str) -> float | None:
-    runs = [r for r in results["runs"] if (r["method"], r["column"]) == (method, column)]
-    return min((r["seconds"] / r["epochs"] for r in runs), default=None)
-
-
-def percent(found: Spread | None, seeds: int, digits: int = 1) -> str:
-    """Return `97.3 ± 0.4`, with n where it is not the number of seeds; – without a number."""
-    if found is None:
-        return "–"
-    n = f" (n = {found.n})" if found.n != seeds else ""
-    return found.percent(digits).removesuffix(" %") + n
-
-
-def difference(ours: Spread | None, theirs: Spread | None) -> str:
-    """Return `+1.20 ▲`; without a mark it may be chance."""
-    if ours is None or theirs is None:
-        return "–"
-    mark = {"above": " ▲", "below": " ▼"}.get(ours.against(theirs), "")
-    return f"{100 * (ours.mean - theirs.mean):+.2f}{mark}"
-
-
-def table(results: Results, number: str, *, rank: bool) -> list[list[str]]:
-    """Return header and rows; ranked, the best of a column is bold and what is near it italic."""
-    names = [column["name"] for column in results["columns"]]
-    keys = [method["key"] for method in results["methods"]]
-    grid = {(k, c): spread(results, number, method=k, column=c) for k in keys for c in names}
-    rows = [["method", *names]]
-    for method in results["methods"]:
-        cells = []
-        for column in names:
-            found = grid[method["key"], column]
-            text = percent(found, results["seeds"])
-            rivals = [grid[key, column] for key in keys] if rank else []
-            cells.append(_ranked(text, found, rivals))
-        rows.append([method["label"], *cells])
-    return rows
-
-
-def _ranked(text: str, found: Spread | None, column: Sequence[Spread | None]) -> str:
-    there = [each for each in column if each is not None]
-    if found is None or len(there) < 2:
-        return text
-    best = max(there, key=lambda each: each.mean)
-    if found.mean == best.mean:
-        return f"**{text}**"
-    return f"*{text}*" if found.mean >= best.mean - best.deviation else text
-
-
-def beside(results: Results, number: str) -> list[list[str]]:
-    """Return header and rows, each cell `ours / theirs / difference`."""
-    names = [column["name"] for column in results["columns"]]
-    rows = [["method", *names]]
-    for method in results["methods"]:
-        cells = []
-        for column in names:
-            ours = spread(results, number, method=method["key"], column=column)
-            theirs = published_number(results, number, method["key"], column)
-            parts = [
-                percent(ours, results["seeds"], DIGITS),
-                percent(theirs, theirs.n if theirs else 0, DIGITS),
-                difference(ours, theirs),
-            ]
-            cells.append(" / ".join(parts) if ours or theirs else "–")
-        rows.append([method["label"], *cells])
-    return rows
-
-
 def render(results: Results) -> str:
     """Return the page."""
     selected = values(results, "selected") or not results["runs"]
@@ -320,8 +203,8 @@ def render(results: Results) -> str:
             for number in others.get("numbers", {})
         ],
         "memorised": table(results, "memorised", rank=False),
-        "rates": _rates(results),
-        "cost": _cost(results),
+        "rates": rates(results),
+        "cost": cost(results),
     }
     return fill("grid.md.j2", **known)
 
@@ -365,23 +248,3 @@ def _whose(runs: Sequence[Mapping[str, Any]], key: str, value: str) -> str:
     found = [run for run in runs if str(run.get({"name": "machine"}.get(key, key))) == value]
     places = dict.fromkeys(f"{run['method']}, {run['column']}" for run in found)
     return f": {'; '.join(places)}" if places else ""
-
-
-def _rates(results: Results) -> list[list[str]]:
-    """Return header and rows; nothing where no method asked for the rate."""
-    found = [m for m in results["methods"] if values(results, "rate_used", method=m["key"])]
-    names = [column["name"] for column in results["columns"]]
-
-    def line(label: str, number: str, key: str) -> list[str]:
-        spreads = [spread(results, number, method=key, column=name) for name in names]
-        return [label, *(percent(each, results["seeds"]) for each in spreads)]
-
-    rows = [line(method["label"], "rate_used", method["key"]) for method in found]
-    return [["", *names], line("realised", "noise_rate", found[0]["key"]), *rows] if found else []
-
-
-def _cost(results: Results) -> list[list[str]]:
-    """Return header and rows; nothing where no run has counted."""
-    flops = {m["label"]: values(results, "flops", method=m["key"]) for m in results["methods"]}
-    rows = [[label, f"{fmean(found) / 1e15:.3g}"] for label, found in flops.items() if found]
-    return [["method", "PFLOP"], *rows] if rows else []

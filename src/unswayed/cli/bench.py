@@ -12,17 +12,24 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    track,
+)
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.bench import results
+from unswayed.bench import results, tables
 from unswayed.bench.cost import Estimate, estimates
 from unswayed.bench.formats import FORMATS
 from unswayed.bench.grid import Cell, Grid
@@ -163,23 +170,14 @@ def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> 
     done |= elsewhere([cell for cell in cells if cell.folder not in done], folder).keys()
     numbers = ("seeds", "epochs", "PFLOP each", "hours each", "left")
     shown = _table(("cell", "method", "settings", *numbers), text_columns=3)
-    groups: dict[tuple[str, str], list[tuple[Cell, Estimate]]] = {}
-    for cell, cost in Waiting(estimates(cells, grid.shapes), len(cells)):
-        groups.setdefault((cell.row.key, cell.column), []).append((cell, cost))
     flops = seconds = 0.0
-    for group in groups.values():
-        (cell, cost), left = group[0], [c for c, _ in group if c.folder not in done]
-        flops, seconds = flops + len(left) * cost.flops, seconds + len(left) * cost.seconds
-        shown.add_row(
-            Text(f"{cell.row.title}, {cell.column}"),
-            Text(cell.method),
-            Text(cell.settings),
-            str(len(group)),
-            cell.recipe.settings.budget or str(cell.recipe.settings.epochs),
-            _short(cost.flops / 1e15),
-            _short(cost.seconds / 3600),
-            str(len(left)),
-        )
+    for group, cost in _timed(grid, cells):
+        cell, left = group[0], sum(each.folder not in done for each in group)
+        flops, seconds = flops + left * cost.flops, seconds + left * cost.seconds
+        about = (f"{cell.row.title}, {cell.column}", cell.method, cell.settings)
+        epochs = cell.recipe.settings.budget or str(cell.recipe.settings.epochs)
+        each = (_short(cost.flops / 1e15), _short(cost.seconds / 3600))
+        shown.add_row(*map(Text, about), str(len(group)), epochs, *each, str(left))
     console().print(shown)
     kinds = sorted({pick_device(cell.recipe.settings.device).type for cell in cells})
     one = " and ".join("core" if kind == "cpu" else kind for kind in kinds)
@@ -191,34 +189,25 @@ def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> 
     )
 
 
+def _timed(grid: Grid, cells: Sequence[Cell]) -> list[tuple[list[Cell], Estimate]]:
+    """Return the cells of each method and column, and what one of them costs."""
+    groups: dict[tuple[str, str], tuple[list[Cell], Estimate]] = {}
+    costs = track(
+        estimates(cells, grid.shapes),
+        "timing a few steps",
+        total=len(cells),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    for cell, cost in costs:
+        groups.setdefault((cell.row.key, cell.column), ([], cost))[0].append(cell)
+    return list(groups.values())
+
+
 def _short(number: float) -> str:
     """Return a number with about three digits: 0.0123, 4.56, 1,480."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-class Waiting(OnTerminal[Progress]):
-    """Goes through something slow, and shows on a terminal how far it is."""
-
-    def __init__(self, items: Iterator[tuple[Cell, Estimate]], total: int) -> None:
-        super().__init__()
-        self.items, self.total = items, total
-        self.bar = Progress(
-            TextColumn("timing a few steps"),
-            BarColumn(bar_width=None),
-            TimeElapsedColumn(),
-            TextColumn("ETA"),
-            TimeRemainingColumn(),
-            console=self.console,
-            transient=True,
-        )
-
-    def __iter__(self) -> Iterator[tuple[Cell, Estimate]]:
-        """Yield what there is."""
-        task = self.bar.add_task("", total=self.total)
-        with self:
-            for item in self.items:
-                self.bar.advance(task)
-                yield item
 
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
@@ -347,7 +336,7 @@ class Watcher(OnTerminal[Live]):
         return " ".join(parts) or "·"
 
 
-def _show(found: results.Results, cells: Sequence[Cell]) -> None:
+def _show(found: tables.Results, cells: Sequence[Cell]) -> None:
     """Print the tables of these cells, and what others published of them."""
     keys, names = {cell.row.key for cell in cells}, {cell.column for cell in cells}
     found = {
@@ -357,12 +346,12 @@ def _show(found: results.Results, cells: Sequence[Cell]) -> None:
     }
     if not found["runs"]:
         print("no cell is finished yet", file=sys.stderr)
-    for number, what in results.WHAT.items():
-        if results.values(found, number):
-            _print(f"test accuracy, {what}, %", results.table(found, number, rank=False))
+    for number, what in tables.WHAT.items():
+        if tables.values(found, number):
+            _print(f"test accuracy, {what}, %", tables.table(found, number, rank=False))
     for number in found.get("published", {}).get("numbers", {}):
-        title = f"{results.WHAT[number]}, %: ours / {found['published']['source']} / difference"
-        _print(title, results.beside(found, number))
+        title = f"{tables.WHAT[number]}, %: ours / {found['published']['source']} / difference"
+        _print(title, tables.beside(found, number))
 
 
 def _table(header: Sequence[str], title: str | None = None, text_columns: int = 1) -> Table:
