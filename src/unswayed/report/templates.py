@@ -27,7 +27,7 @@ def environment(folder: Path = FOLDER) -> Environment:
     return made
 
 
-def fill(name: str, folder: Path = FOLDER, **values: Any) -> str:
+def fill(name: str, folder: Path = FOLDER, /, **values: Any) -> str:
     """Return a template of the folder, such as "grid.md.j2", with these values in it."""
     return environment(folder).get_template(name).render(values)
 
