@@ -80,7 +80,7 @@ def ours(images: Tensor, batch: int, colour: str) -> Turn:
         epoch = next(epochs)
         for start in range(0, len(images), batch):
             rows = slice(start, start + batch)
-            policy.recycle(policy(images[rows], keys[rows], epoch, strong=True))
+            policy.recycle(policy(images[rows], keys[rows], epoch, ("weak", "strong", "strong")))
 
     return turn
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from pairing import cost_of, weights_of
+from reproduction import grid_file
 from unswayed import Recipe
 from unswayed.bench.grid import Grid
 from unswayed.training.optimizer import learning_rate
@@ -53,7 +54,7 @@ def test_the_learning_rate_is_the_published_cosine_of_the_epoch():
 
 def test_the_grid_draws_the_published_labels():
     """SHA-256 of the drawn labels of seed "2021" and 80 %, as for the generator itself."""
-    (cell,) = Grid.load("paper/official-cifar10", seeds=1).only(["ctrr-byol", "sym 80"])
+    (cell,) = Grid.load(grid_file("official-cifar10"), seeds=1).only(["ctrr-byol", "sym 80"])
     noise = cell.recipe.build("noise", {"num_classes": 10})
     given = noise.corrupt(np.full(50_000, 9), np.zeros(50_000, np.uint64), 0)
     again = noise.corrupt(np.full(50_000, 0), np.zeros(50_000, np.uint64), 0)

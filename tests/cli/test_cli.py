@@ -243,9 +243,9 @@ def test_a_verb_is_listed_with_its_first_sentence_and_has_help(verb, capsys):
     assert verb in capsys.readouterr().out
 
 
-def test_words_may_stand_behind_options():
+def test_overrides_may_stand_behind_options():
     args = parsed(["train", "digits", "train.lr=0.1", "--run", "x", "train.epochs=2"])
-    assert (args.words, args.run) == (["digits", "train.lr=0.1", "train.epochs=2"], "x")
+    assert (args.overrides, args.run) == (["digits", "train.lr=0.1", "train.epochs=2"], "x")
 
 
 @pytest.mark.parametrize(

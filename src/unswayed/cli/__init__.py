@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unswayed import __version__
 from unswayed.errors import (
@@ -22,7 +22,6 @@ VERBS = {
     "predict": "Classify image files with a finished run.",
     "compare": "Put finished runs side by side.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",
-    "figure": "Measure and draw a figure of the paper, or one that it lacks.",
     "data": "Look at data before training on them.",
     "noise": "Make, look at and compare files of noisy labels.",
     "list": "List what a recipe can name: components, their options, defaults and papers.",
@@ -49,24 +48,34 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
     return top
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments; `key=value` may also stand behind an option."""
-    top = parser(words[0] if words else None)
-    args, rest = top.parse_known_args(words)
-    late = all("=" in word and not word.startswith("-") for word in rest)
-    if rest and not (late and hasattr(args, "words")):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; overrides may also stand behind an option."""
+    return parse_with_overrides(parser(argv[0] if argv else None), argv)
+
+
+def parse_with_overrides(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None = None
+) -> argparse.Namespace:
+    """Parse, and add each `key=value` that stands behind an option to `overrides`."""
+    args, rest = parser.parse_known_args(argv)
+    late = all("=" in each and not each.startswith("-") for each in rest)
+    if rest and not (late and hasattr(args, "overrides")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:
-        args.words += rest
+        args.overrides += rest
     return args
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
-    words = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
-    args = parsed(words)
+    args = parsed([*(sys.argv[1:] if argv is None else argv)])  # `list` is a verb here
+    return run_safely(args.run_verb, args)
+
+
+def run_safely(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """Run a verb and return its exit code; what the user can mend is said in one line."""
     try:
-        code: int = args.run_verb(args)
+        return verb(args)
     except UsageError as error:
         return _fail(str(error), 2)
     except InterruptedRunError as stopped:
@@ -75,7 +84,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
-    return code
 
 
 def _fail(message: str, code: int) -> int:

@@ -23,7 +23,7 @@ RECIPES = ("digits-ce", "digits")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("words", nargs="*", metavar="key=value", help="overrides for both methods")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for both methods")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0 on (1)")
     parser.add_argument("--runs", default="runs/demo", help="where the runs go (runs/demo)")
     parser.add_argument("--save", metavar="DIR", help="also write demo.json and demo.svg there")
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train both, then show table, plot and folders."""
-    if args.seeds < 1 or any(word.startswith("train.seed=") for word in args.words):
+    if args.seeds < 1 or any(each.startswith("train.seed=") for each in args.overrides):
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     folder = Path(args.runs)
     if args.save:
@@ -40,9 +40,11 @@ def run(args: argparse.Namespace) -> int:
     for name in RECIPES:
         group = []
         contrast = ("framework.", "regularizer.")
-        words = [w for w in args.words if name != "digits-ce" or not w.startswith(contrast)]
+        overrides = [
+            each for each in args.overrides if name != "digits-ce" or not each.startswith(contrast)
+        ]
         for seed in range(args.seeds):
-            recipe = Recipe.load(name, *words, f"train.seed={seed}")
+            recipe = Recipe.load(name, *overrides, f"train.seed={seed}")
             title = f"{recipe.label}, seed {seed}"
             group.append(watched(recipe, folder / f"{name}-seed{seed}", title))
         groups.append(group)

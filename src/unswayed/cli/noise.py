@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     make = actions.add_parser("make", help="draw noise and save the labels")
-    make.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    make.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
     make.add_argument("--out", metavar="FILE", required=True, help="a .npz or .csv file to write")
     inspect = actions.add_parser("inspect", help="say what a file of labels holds")
     inspect.add_argument("file", metavar="FILE", help="a .npz or .csv file of `make`")
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do one of the three."""
     if args.action == "make":
-        _make(args.words, Path(args.out))
+        _make(args.overrides, Path(args.out))
     elif args.action == "inspect":
         _inspect(read(args.file), args.svg)
     else:
@@ -57,11 +57,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _make(words: list[str], out: Path) -> None:
+def _make(overrides: list[str], out: Path) -> None:
     if out.suffix not in SUFFIXES:
         raise UsageError(f"--out: {out} does not end in {' or '.join(SUFFIXES)}")
-    named = bool(words) and "=" not in words[0]
-    recipe = Recipe.load(*words) if named else Recipe.load("digits", *words)
+    named = bool(overrides) and "=" not in overrides[0]
+    recipe = Recipe.load(*overrides) if named else Recipe.load("digits", *overrides)
     with data_progress():
         labels = drawn(recipe)
     _write(out, encode(labels, out.suffix), "--out")

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unswayed.errors import UsageError
-from unswayed.report.table import Row, Spread
+from unswayed.report.table import Compared, Spread
 
 
 def console() -> Console:
@@ -20,7 +20,7 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
 
 
-def comparison_table(rows: Sequence[Row], *, oracle: bool) -> Table:
+def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
     """Return the table of `compare` and `demo`."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("method")

@@ -1,7 +1,7 @@
 """Train a recipe.
 
 RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); without one,
-the digits are trained on. Overrides are words such as noise.rate=0.4 loss.name=gce train.epochs=20.
+the digits are trained on. Overrides are such as noise.rate=0.4 loss.name=gce train.epochs=20.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from unswayed.session import Opened, fit
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    parser.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
     parser.add_argument("--run", metavar="DIR", help="the run folder (default: a new one in runs/)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, and print the numbers."""
-    named = bool(args.words) and "=" not in args.words[0]
-    recipe = Recipe.load(*args.words) if named else Recipe.load("digits", *args.words)
+    named = bool(args.overrides) and "=" not in args.overrides[0]
+    recipe = Recipe.load(*args.overrides) if named else Recipe.load("digits", *args.overrides)
     show_run(watched(recipe, args.run))
     return 0
 

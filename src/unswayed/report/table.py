@@ -60,7 +60,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class Compared:
     """A method and its numbers; None where no run had them."""
 
     method: str
@@ -72,21 +72,21 @@ class Row:
     seconds: Spread | None
 
 
-def comparison(runs: Sequence[Run]) -> list[Row]:
+def comparison(runs: Sequence[Run]) -> list[Compared]:
     """Group runs that differ in nothing but the seed; the order is that of first appearance."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         key = run.recipe.key(ignoring=("train.seed", "train.threads"))
         groups.setdefault(key, []).append(run)
-    return [_row(group) for group in groups.values()]
+    return [_compared(group) for group in groups.values()]
 
 
-def _row(group: Sequence[Run]) -> Row:
+def _compared(group: Sequence[Run]) -> Compared:
     def spread(pick: Callable[[Summary], float | None]) -> Spread | None:
         values = [value for run in group if (value := pick(run.summary)) is not None]
         return Spread.of(values) if values else None
 
-    return Row(
+    return Compared(
         method=group[0].method,
         seeds=tuple(run.provenance.seed for run in group),
         last=spread(lambda s: s.last.test_accuracy),

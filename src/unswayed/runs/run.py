@@ -18,10 +18,10 @@ import glob
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -138,10 +138,11 @@ class Run:
     def recipe(self) -> Recipe:
         """The recipe it was started with, every option resolved."""
         name = self.provenance.name  # and a layout that is not ours is refused
+        file = self.path / "recipe.toml"
         try:
-            return replace(Recipe.load(self.path / "recipe.toml"), name=name)
+            return replace(_load(file, file.stat().st_mtime_ns), name=name)
         except UsageError as error:
-            raise DamagedFileError(f"{self.path / 'recipe.toml'} is damaged: {error}") from error
+            raise DamagedFileError(f"{file} is damaged: {error}") from error
 
     @property
     def method(self) -> str:
@@ -405,6 +406,23 @@ def find_runs(path: str | Path) -> list[Run]:
     if not below:
         raise UsageError(f"{top} is not a run folder, and there is none in it")
     return [Run(folder) for folder in below]
+
+
+@cache
+def _load(file: Path, _changed: int) -> Recipe:
+    return Recipe.load(file)  # a grid asks for hundreds of them, again and again
+
+
+def runs_by_key(top: Path, pattern: str = "**", ignoring: Collection[str] = ()) -> dict[str, Run]:
+    """Return a finished run for every training in the folders below one.
+
+    Runs that this version cannot read are left out.
+    """
+    found: dict[str, Run] = {}
+    for run in finished_runs(top, pattern):
+        with suppress(UsageError, DamagedFileError):
+            found.setdefault(run.recipe.key(ignoring), run)
+    return found
 
 
 def finished_runs(top: Path, pattern: str = "**") -> Iterator[Run]:
