@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator
-from torch import Tensor, nn
+
+if TYPE_CHECKING:  # the command line shows progress without waiting for PyTorch
+    from torch import Tensor, nn
 
 Fraction = Annotated[float, Ge(0), Le(1)]
 BelowOne = Annotated[float, Ge(0), Lt(1)]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 
 import torch
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
 
@@ -19,6 +17,10 @@ def clean_probability(losses: Tensor) -> Tensor:
     Args:
         losses: (n,).
     """
+    # A second to import, and only methods that sort labels need it.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
     spread = losses.max() - losses.min() if len(losses) else losses.sum()
     if len(losses) < 2 or not spread > 1e-12:
         return torch.ones_like(losses)
