@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 from unswayed import __version__
@@ -28,7 +31,13 @@ VERBS = {
     "list": "List what a recipe can name: components, their options, defaults and papers.",
     "demo": "See the effect: cross entropy and CTRR on digits with wrong labels.",
 }
-"""Name and first sentence of each verb; its module is imported only when it is called for."""
+"""Name and first sentence of each verb; its module is imported only when it is called for.
+
+A module of a verb imports what needs PyTorch inside its functions: help is shown at once.
+"""
+
+BROKEN_PIPE = 141
+"""What a shell shows for a program whose reader has left: 128 and the number of SIGPIPE."""
 
 
 def parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -45,37 +54,59 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
             verb.description = module.__doc__
             verb.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(verb)
-            verb.set_defaults(run_verb=module.run)
+            verb.set_defaults(run_verb=module.run, help_of_verb=verb.format_help)
     return top
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the arguments; `key=value` may also stand behind an option."""
+    if words and not words[0].startswith("-") and words[0] not in VERBS:
+        from unswayed.registry import did_you_mean
+
+        raise UsageError(f"there is no verb {words[0]!r}; {did_you_mean(words[0], VERBS)}")
     top = parser(words[0] if words else None)
     args, rest = top.parse_known_args(words)
     late = all("=" in word and not word.startswith("-") for word in rest)
     if rest and not (late and hasattr(args, "words")):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+        top.error(_unrecognized(rest, words, args))
     if rest:
         args.words += rest
     return args
 
 
+def _unrecognized(rest: Sequence[str], words: Sequence[str], args: argparse.Namespace) -> str:
+    from unswayed.cli.hints import hint
+
+    options = re.findall(r"--[a-z][a-z-]*", args.help_of_verb())
+    advice = hint(rest[0], words, options, overrides=hasattr(args, "words"))
+    return f"unrecognized arguments: {' '.join(rest)}" + (f"; {advice}" if advice else "")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
     words = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
-    args = parsed(words)
     try:
-        code: int = args.run_verb(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            args = parsed(words)
+            code: int = args.run_verb(args)
+            print(end="", flush=True)  # a disk that is full is noticed here, not at Python's end
     except UsageError as error:
         return _fail(str(error), 2)
     except InterruptedRunError as stopped:
         return _fail(str(stopped), stopped.exit_code)
+    except BrokenPipeError:  # no failure: `entry` leaves without a word
+        raise
     except (NonFiniteLossError, DamagedFileError, OSError) as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
     return code
+
+
+def _note(message: Warning | str, *_where: object, **_more: object) -> None:
+    """Show a warning as one line, without the place in the source."""
+    print(f"unswayed: note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
@@ -84,5 +115,14 @@ def _fail(message: str, code: int) -> int:
 
 
 def entry() -> None:
-    """Be the `unswayed` command."""
-    sys.exit(main())
+    """Be the `unswayed` command; where the reader has left, as `head` does, end quietly."""
+    try:
+        try:
+            code = main()
+        finally:
+            print(end="", flush=True)
+    except OSError as error:
+        # Python flushes once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE if isinstance(error, BrokenPipeError) else 1
+    sys.exit(code)

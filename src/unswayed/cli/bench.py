@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group
@@ -22,24 +23,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.bench import results
-from unswayed.bench.cost import Estimate, estimates
-from unswayed.bench.formats import FORMATS
-from unswayed.bench.grid import Cell, Grid
-from unswayed.bench.runner import (
-    Event,
-    borrow,
-    default_workers,
-    elsewhere,
-    finished,
-    run_cells,
-)
-from unswayed.build import pick_device
 from unswayed.cli.loading import QUIET_SECONDS
 from unswayed.cli.progress import OnTerminal
 from unswayed.cli.show import check_writable, console
 from unswayed.errors import UsageError
-from unswayed.training.run import Run
+
+if TYPE_CHECKING:
+    from unswayed.bench.cost import Estimate
+    from unswayed.bench.grid import Cell, Grid
+    from unswayed.bench.results import Results
+    from unswayed.bench.runner import Event
+
+FORMATS = ("csv", "tex", "html")
+"""Names of the tables that `unswayed.bench.formats` can write."""
 
 HOPELESS = 4
 """If so many fail first, of two methods and columns and for one reason, others are not tried."""
@@ -66,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--formats",
-        choices=list(FORMATS),
+        choices=FORMATS,
         nargs="+",
         default=[],
         help="with --save, write these tables too",
@@ -81,6 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
+    from unswayed.bench import formats, results
+    from unswayed.bench.grid import Grid
+    from unswayed.bench.runner import default_workers
+
     grid = Grid.load(args.grid, args.scale, args.seeds, args.words)
     if any(cell.recipe.settings.device.startswith("cuda:") for cell in grid.cells):
         raise UsageError(
@@ -110,9 +110,9 @@ def run(args: argparse.Namespace) -> int:
     _show(found, cells)
     _tell(failed)
     if target is not None:
-        formats = {name: FORMATS[name] for name in args.formats}
+        chosen = {name: formats.FORMATS[name] for name in args.formats}
         _check_room(grid, len(found["runs"]), target, command)
-        for path in results.save(found, target.parent, formats):
+        for path in results.save(found, target.parent, chosen):
             print(path)
     return 1 if failed else 0
 
@@ -171,6 +171,10 @@ def _words(command: str) -> set[str]:
 
 def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
     """List the cells with what they cost; those that are finished cost nothing any more."""
+    from unswayed.bench.cost import estimates
+    from unswayed.bench.runner import elsewhere, finished
+    from unswayed.build import pick_device
+
     done = {cell.folder for cell in finished(cells, folder)}
     done |= elsewhere([cell for cell in cells if cell.folder not in done], folder).keys()
     shown = Table(box=box.SIMPLE_HEAD)
@@ -237,6 +241,9 @@ class Waiting(OnTerminal[Progress]):
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
     """Train the cells that are not finished, and return why some failed, by their titles."""
+    from unswayed.bench import results
+    from unswayed.bench.runner import borrow, finished, run_cells
+
     done = {cell.folder for cell in finished(cells, folder)}
     missing = [cell for cell in cells if cell.folder not in done]
     if borrowed := borrow(missing, folder, keep=keep):
@@ -334,6 +341,8 @@ class Watcher(OnTerminal[Live]):
         return any(0 < share < 1 for share in self.shares.values())
 
     def _look_at(self, cell: Cell) -> None:
+        from unswayed.training.run import Run
+
         last = Run(self.folder / cell.folder).summary["last"]
         if "test_accuracy" in last:
             self.reached[cell.folder] = last["test_accuracy"]
@@ -366,8 +375,10 @@ class Watcher(OnTerminal[Live]):
         return " ".join(words) or "·"
 
 
-def _show(found: results.Results, cells: Sequence[Cell]) -> None:
+def _show(found: Results, cells: Sequence[Cell]) -> None:
     """Print the tables of these cells, and what others published of them."""
+    from unswayed.bench import results
+
     keys, names = {cell.row.key for cell in cells}, {cell.column for cell in cells}
     found = {
         **found,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
-from unswayed.recipe import Recipe
 from unswayed.report.chart import Line, Panel, chart
-from unswayed.report.table import comparison, method_of
-from unswayed.training.files import write_json, write_text
-from unswayed.training.run import Run
+
+if TYPE_CHECKING:
+    from unswayed.training.run import Run
 
 RECIPES = ("digits-ce", "digits")
 
@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train both, then show table, plot and folders."""
+    from unswayed.recipe import Recipe
+    from unswayed.report.table import comparison, method_of
+    from unswayed.training.files import write_json, write_text
+
     if args.seeds < 1 or any(word.startswith("train.seed=") for word in args.words):
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     folder = Path(args.runs)
@@ -63,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def picture(groups: list[list[Run]]) -> str:
     """Return the chart of test accuracy and memorisation over epochs."""
+    from unswayed.report.table import method_of
 
     def lines(key: str) -> list[Line]:
         return [
@@ -83,6 +88,8 @@ def picture(groups: list[list[Run]]) -> str:
 
 def results(groups: list[list[Run]]) -> dict[str, object]:
     """Return all numbers of the demo with their origin."""
+    from unswayed.report.table import method_of
+
     return {
         "command": "unswayed demo",
         "runs": [

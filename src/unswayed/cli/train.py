@@ -9,14 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from unswayed.build import train
 from unswayed.cli.loading import data_progress
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
-from unswayed.recipe import Recipe
-from unswayed.report.table import comparison, method_of
-from unswayed.training.run import Run
+
+if TYPE_CHECKING:
+    from unswayed.recipe import Recipe
+    from unswayed.training.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and print the numbers."""
+    from unswayed.recipe import Recipe
+
     named = bool(args.words) and "=" not in args.words[0]
     recipe = Recipe.load(*args.words) if named else Recipe.load("digits", *args.words)
     show_run(watched(recipe, args.run))
@@ -35,6 +38,9 @@ def run(args: argparse.Namespace) -> int:
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
     """Train with a progress bar, and say first what is trained on what."""
+    from unswayed.build import train
+    from unswayed.report.table import method_of
+
     begun: list[Run] = []
     with Watcher(title or method_of(dict(recipe.sections))) as watcher:
 
@@ -65,5 +71,7 @@ def introduction(run: Run) -> str:
 
 def show_run(run: Run) -> None:
     """Print the numbers of a finished run."""
+    from unswayed.report.table import comparison
+
     console().print(comparison_table(comparison([run]), oracle=False))
     print(run.path)
