@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.cli.loading import QUIET_SECONDS
+from unswayed.cli.loading import QUIET_SECONDS, clock
 from unswayed.cli.progress import OnTerminal
 from unswayed.cli.show import check_writable, console
 from unswayed.errors import UsageError
@@ -330,9 +330,9 @@ class Watcher(OnTerminal[Live]):
         now = time.monotonic()
         if now - self.told >= QUIET_SECONDS or self.ended == self.count:
             self.told, spent = now, now - self.began
-            line = f"{self._words()}, {100 * done / self.total:.0f} %, {spent:.0f} s"
+            line = f"{self._words()}, {100 * done / self.total:.0f} %, {clock(spent)}"
             if 0.01 < done / self.total < 1:  # less says nothing of what is to come
-                line += f", ETA {spent * (self.total - done) / done:.0f} s"
+                line += f", ETA {clock(spent * (self.total - done) / done)}"
             print(line, file=sys.stderr, flush=True)
 
     @property

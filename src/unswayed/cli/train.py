@@ -56,15 +56,17 @@ def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None)
 
 
 def introduction(run: Run) -> str:
-    """Return two lines on the data, the noise and the folder."""
+    """Return a few lines on the data, the noise and the folder."""
     resumed = bool(run.metrics)
     data, noise = run.provenance["data"], run.provenance["noise"]
     held = f", {data['held_out']} held out" if data["held_out"] else ""
     realised = noise.get("realised_rate")
-    wrong = f"; {100 * realised:.1f} % of the labels are wrong" if realised is not None else ""
+    wrong = f"{100 * realised:.1f} % of the labels are wrong\n" if realised is not None else ""
+    listed = run.path / "skipped.json"
+    skipped = f"{data['skipped']} files cannot be read and are left out; see {listed}\n"
     return (
         f"{data['samples']} training images{held}, {data['test']} test images, "
-        f"{len(data['classes'])} classes{wrong}\n"
+        f"{len(data['classes'])} classes\n{wrong}{skipped if data['skipped'] else ''}"
         f"{'going on with' if resumed else 'run folder'}: {run.path}"
     )
 

@@ -7,11 +7,13 @@ checkpoint is forgotten and trained again, to the same bits.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -21,6 +23,8 @@ from unswayed.training.run import Run
 from unswayed.training.summary import best_row
 from unswayed.training.trainer import Trainer
 from unswayed.types import Epoch, Step
+
+STOPPING = b"unswayed: stopping after this step and saving; press Ctrl-C again to stop now\n"
 
 
 class StopRequest:
@@ -33,6 +37,10 @@ class StopRequest:
         if self.signal_number and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal_number = number
+        # Of a grid, the process that watches the workers says it for all.
+        if number == signal.SIGINT and multiprocessing.parent_process() is None:
+            with suppress(OSError):  # print is not safe here: it may be what was interrupted
+                os.write(2, b"\n" * os.isatty(2) + STOPPING)
 
 
 @contextmanager
