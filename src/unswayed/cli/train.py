@@ -42,14 +42,14 @@ def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None)
     from unswayed.report.table import method_of
 
     begun: list[Run] = []
-    with Watcher(title or method_of(dict(recipe.sections))) as watcher:
+    with Watcher(title or method_of(dict(recipe.sections))) as watcher, data_progress() as clear:
 
         def begin(run: Run) -> None:
             begun.append(run)
+            clear()
             watcher.console.print(introduction(run), highlight=False, soft_wrap=True, markup=False)
 
-        with data_progress():
-            made = train(recipe, run=folder, watch=watcher, begin=begin)
+        made = train(recipe, run=folder, watch=watcher, begin=begin)
     if not begun:
         print(f"{made.path} is finished already; nothing was trained", file=sys.stderr)
     return made
@@ -62,8 +62,7 @@ def introduction(run: Run) -> str:
     held = f", {data['held_out']} held out" if data["held_out"] else ""
     realised = noise.get("realised_rate")
     wrong = f"{100 * realised:.1f} % of the labels are wrong\n" if realised is not None else ""
-    listed = run.path / "skipped.json"
-    skipped = f"{data['skipped']} files cannot be read and are left out; see {listed}\n"
+    skipped = f"unreadable files left out: {data['skipped']} (listed in {run.path}/skipped.json)\n"
     return (
         f"{data['samples']} training images{held}, {data['test']} test images, "
         f"{len(data['classes'])} classes\n{wrong}{skipped if data['skipped'] else ''}"
