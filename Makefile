@@ -26,7 +26,8 @@ check: $(VENV)/dev ## lint, types and the import direction
 demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
 	$(BIN)/unswayed demo --seeds 3 --save results
 
-docs: $(VENV)/installed ## make the pages of docs/methods from the code and results/digits-methods.json
+docs: $(VENV)/installed ## make the pages of docs/methods and the catalogue that `unswayed list` prints
+	$(BIN)/python -m unswayed.report.catalogue
 	$(BIN)/python -m reproduction.pages docs/methods results/digits-methods.json
 
 table-digits: $(VENV)/installed ## train every method on noisy digits; 612 trainings, 45 minutes on two cores

@@ -270,7 +270,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="as given to the grids")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR")
     parser.add_argument("--save", type=Path, default=Path("results"), metavar="DIR")
-    return run_safely(write, parse_with_overrides(parser, argv))
+    return run_safely(lambda: write(parse_with_overrides(parser, argv)))
 
 
 if __name__ == "__main__":

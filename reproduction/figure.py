@@ -84,7 +84,7 @@ def _train(recipe: Recipe, folder: Path) -> Run:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make a figure and return the exit code: 0 well, 1 failed, 2 the user can mend it."""
-    return run_safely(run, parse_with_overrides(parser(), argv))
+    return run_safely(lambda: run(parse_with_overrides(parser(), argv)))
 
 
 if __name__ == "__main__":

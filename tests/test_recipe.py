@@ -327,3 +327,18 @@ def test_a_key_is_that_of_the_training_and_of_nothing_else(tiny):
     assert tiny.key() != other.key()
     assert tiny.key(ignoring=("train.seed",)) == other.key(ignoring=("train.seed",))
     assert tiny.key() != Recipe.from_dict(tiny.sections, "views.strong.blur=0.1").key()
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("coteaching", "coteaching"),
+        ("ctrr-byol", "ce + ctrr (byol)"),
+        ("ctrr-lc", "ce + label correction + ctrr (simsiam)"),
+        ("sln", "sln"),
+    ],
+)
+def test_a_method_is_named_by_its_parts(method, words):
+    sections = Recipe.load("digits", f"method={method}").sections
+    assert Recipe.from_dict(sections).label == words
+    assert Recipe.load("digits-ce").label == "ce"

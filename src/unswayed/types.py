@@ -9,11 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import AfterValidator, BaseModel, ConfigDict
-from torch import Tensor, nn
+from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:  # the command line shows progress without waiting for PyTorch
+    from torch import Tensor, nn
+
+MAX_SIDE = 2048
+"""Pixels. A larger side is a slip of the hand, and would fill memory or disk."""
+
+
+def _not_too_large(side: int) -> int:
+    if side > MAX_SIDE:
+        size = f"one colour image of that side takes {3 * side**2 / 1e9:,.2f} GB of memory"
+        raise PydanticCustomError("side", f"{size}; choose at most {MAX_SIDE}")
+    return side
+
 
 Fraction = Annotated[float, Ge(0), Le(1)]
 BelowOne = Annotated[float, Ge(0), Lt(1)]
@@ -22,6 +36,8 @@ NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Count = Annotated[int, Ge(1)]
 Whole = Annotated[int, Ge(0)]
+Side = Annotated[int, Ge(1), AfterValidator(_not_too_large)]
+SideOrZero = Annotated[int, Ge(0), AfterValidator(_not_too_large)]
 AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
 """A path that a run remembers as absolute, so that it can be resumed from anywhere."""
 

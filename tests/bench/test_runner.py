@@ -108,6 +108,7 @@ def test_ctrl_c_stops_everybody_politely(tiny_grid, tmp_path):
     assert process.returncode == 130
     assert "nothing is lost" in err
     assert "Traceback" not in err
+    assert err.count("press Ctrl-C again to stop now") == 1  # not by every worker
     assert all(Run(place).has_state() for place in epochs(tmp_path / "r"))
 
 

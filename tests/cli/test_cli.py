@@ -261,3 +261,28 @@ def test_what_is_not_understood_is_refused(words, capsys):
     with pytest.raises(SystemExit, match="2"):
         parsed(words)
     assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_train_says_how_many_files_were_skipped_and_where_they_are_listed(tmp_path, rng, capsys):
+    for name in ("cat", "dog"):
+        (tmp_path / "d" / name).mkdir(parents=True)
+        for number in range(20):
+            pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "d" / name / f"{number}.png")
+    (tmp_path / "d" / "cat" / "bad.png").write_bytes(b"nothing")
+    words = ["data.name=folder", f"data.path={tmp_path / 'd'}", "data.size=8", "data.max_bad=0.5"]
+    small = ["noise.name=none", "model.width=4", "train.epochs=1", "train.batch_size=8"]
+    path = tmp_path / "run"
+    assert main(["train", "digits-ce", *words, *small, "--run", str(path)]) == 0
+    listed = f"unreadable files left out: 1 (listed in {path}/skipped.json)\n"
+    assert listed in capsys.readouterr().err
+    assert list(json.loads((path / "skipped.json").read_text())) == ["cat/bad.png"]
+
+
+@pytest.mark.parametrize("name", ["digits", "folder", "manifest", "animal10n", "clothing1m"])
+def test_a_side_that_would_fill_the_memory_is_refused_at_once(name, tmp_path, capsys):
+    path = [f"data.path={tmp_path}"] if name in ("folder", "manifest") else []
+    assert main(["train", f"data.name={name}", *path, "data.size=1000000"]) == 2
+    err = capsys.readouterr().err
+    assert "option 'size' is 1000000" in err
+    assert "3,000.00 GB of memory; choose at most 2048" in err

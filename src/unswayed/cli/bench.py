@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group
@@ -29,24 +30,19 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.bench import results, tables
-from unswayed.bench.cost import Estimate, estimates
-from unswayed.bench.formats import FORMATS
-from unswayed.bench.grid import Cell, Grid
-from unswayed.bench.runner import (
-    Event,
-    copy_equal_runs,
-    default_workers,
-    elsewhere,
-    finished,
-    run_cells,
-)
-from unswayed.cli.loading import QUIET_SECONDS
+from unswayed.cli.loading import QUIET_SECONDS, clock
 from unswayed.cli.progress import OnTerminal
 from unswayed.cli.show import check_writable, console
-from unswayed.device import pick_device
 from unswayed.errors import UsageError
-from unswayed.runs import Run
+
+if TYPE_CHECKING:
+    from unswayed.bench.cost import Estimate
+    from unswayed.bench.grid import Cell, Grid
+    from unswayed.bench.runner import Event
+    from unswayed.bench.tables import Results
+
+FORMATS = ("csv", "tex", "html")
+"""Names of the tables that `unswayed.bench.formats` can write."""
 
 GIVE_UP_AFTER = 4
 """If so many fail first, of two methods and columns and for one reason, others are not tried."""
@@ -67,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     dry_run = "train nothing; list cells and what they would cost"
     add("--dry-run", action="store_true", help=dry_run)
     formats = "with --save, write these tables too"
-    add("--formats", choices=list(FORMATS), nargs="+", default=[], help=formats)
+    add("--formats", choices=FORMATS, nargs="+", default=[], help=formats)
     keep = "keep checkpoints and records of finished cells"
     add("--keep", action="store_true", help=keep)
     table_only = "train nothing; the table of what is finished"
@@ -76,6 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train what is missing, then show, and save if asked to, what all finished cells say."""
+    from unswayed.bench import formats, results
+    from unswayed.bench.grid import Grid
+    from unswayed.bench.runner import default_workers
+
     grid = Grid.load(args.grid, args.scale, args.seeds, args.overrides)
     if any(cell.recipe.settings.device.startswith("cuda:") for cell in grid.cells):
         raise UsageError(
@@ -105,9 +105,9 @@ def run(args: argparse.Namespace) -> int:
     _show(found, cells)
     _print_failures(failed)
     if target is not None:
-        formats = {name: FORMATS[name] for name in args.formats}
+        chosen = {name: formats.FORMATS[name] for name in args.formats}
         _check_target(grid, len(found["runs"]), target, command)
-        for path in results.save(found, target.parent, formats):
+        for path in results.save(found, target.parent, chosen):
             print(path)
     return 1 if failed else 0
 
@@ -166,6 +166,9 @@ def _overrides_in(command: str) -> set[str]:
 
 def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
     """List the cells with what they cost; those that are finished cost nothing any more."""
+    from unswayed.bench.runner import elsewhere, finished
+    from unswayed.device import pick_device
+
     done = {cell.folder for cell in finished(cells, folder)}
     done |= elsewhere([cell for cell in cells if cell.folder not in done], folder).keys()
     numbers = ("seeds", "epochs", "PFLOP each", "hours each", "left")
@@ -191,6 +194,8 @@ def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> 
 
 def _timed(grid: Grid, cells: Sequence[Cell]) -> list[tuple[list[Cell], Estimate]]:
     """Return the cells of each method and column, and what one of them costs."""
+    from unswayed.bench.cost import estimates
+
     groups: dict[tuple[str, str], tuple[list[Cell], Estimate]] = {}
     costs = track(
         estimates(cells, grid.shapes),
@@ -212,6 +217,9 @@ def _short(number: float) -> str:
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
     """Train the cells that are not finished, and return why some failed, by their titles."""
+    from unswayed.bench import results
+    from unswayed.bench.runner import copy_equal_runs, finished, run_cells
+
     done = {cell.folder for cell in finished(cells, folder)}
     missing = [cell for cell in cells if cell.folder not in done]
     if copied := copy_equal_runs(missing, folder, keep=keep):
@@ -295,9 +303,9 @@ class Watcher(OnTerminal[Live]):
         now = time.monotonic()
         if now - self.told >= QUIET_SECONDS or self.ended == self.count:
             self.told, spent = now, now - self.began
-            line = f"{self._state()}, {100 * done / self.total:.0f} %, {spent:.0f} s"
+            line = f"{self._state()}, {100 * done / self.total:.0f} %, {clock(spent)}"
             if 0.01 < done / self.total < 1:  # less says nothing of what is to come
-                line += f", ETA {spent * (self.total - done) / done:.0f} s"
+                line += f", ETA {clock(spent * (self.total - done) / done)}"
             print(line, file=sys.stderr, flush=True)
 
     @property
@@ -307,7 +315,10 @@ class Watcher(OnTerminal[Live]):
 
     def _note(self, cell: Cell) -> None:
         """Note the last test accuracy of a finished cell, if it has one."""
-        last = results.facts(Run(self.folder / cell.folder)).numbers["last"]
+        from unswayed.bench.results import facts
+        from unswayed.runs import Run
+
+        last = facts(Run(self.folder / cell.folder)).numbers["last"]
         if last is not None:
             self.reached[cell.folder] = last
 
@@ -336,8 +347,10 @@ class Watcher(OnTerminal[Live]):
         return " ".join(parts) or "·"
 
 
-def _show(found: tables.Results, cells: Sequence[Cell]) -> None:
+def _show(found: Results, cells: Sequence[Cell]) -> None:
     """Print the tables of these cells, and what others published of them."""
+    from unswayed.bench import tables
+
     keys, names = {cell.row.key for cell in cells}, {cell.column for cell in cells}
     found = {
         **found,

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
-from unswayed.files import write_json, write_text
-from unswayed.recipe import Recipe
 from unswayed.report.chart import Line, Panel, chart
-from unswayed.report.table import comparison
-from unswayed.runs import Run
+
+if TYPE_CHECKING:
+    from unswayed.runs import Run
 
 RECIPES = ("digits-ce", "digits")
 
@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train both, then show table, plot and folders."""
+    from unswayed.files import write_json, write_text
+    from unswayed.recipe import Recipe
+    from unswayed.report.table import comparison
+
     if args.seeds < 1 or any(each.startswith("train.seed=") for each in args.overrides):
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     folder = Path(args.runs)

@@ -14,8 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from unswayed.cli.show import console
-from unswayed.runs import Run
-from unswayed.session import evaluate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and print."""
+    from unswayed.runs import Run
+    from unswayed.session import evaluate
+
     found = evaluate(Run(args.run))
     if args.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.build import facts_of
 from unswayed.cli.loading import data_progress
 from unswayed.cli.show import console
-from unswayed.data import Splits
 from unswayed.errors import UsageError
-from unswayed.files import atomic
-from unswayed.noise import Noise
 from unswayed.noise.labels import SUFFIXES, LabelFile, encode, read
-from unswayed.recipe import Recipe
 from unswayed.report.heatmap import heatmap
+
+if TYPE_CHECKING:
+    from unswayed.data import Splits
+    from unswayed.noise import Noise
+    from unswayed.recipe import Recipe
 
 WIDEST = 20
 """Classes of the largest matrix that is printed whole, flips that are listed of a larger one."""
@@ -60,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
 def _make(overrides: list[str], out: Path) -> None:
     if out.suffix not in SUFFIXES:
         raise UsageError(f"--out: {out} does not end in {' or '.join(SUFFIXES)}")
+    from unswayed.recipe import Recipe
+
     named = bool(overrides) and "=" not in overrides[0]
     recipe = Recipe.load(*overrides) if named else Recipe.load("digits", *overrides)
     with data_progress():
@@ -71,6 +74,8 @@ def _make(overrides: list[str], out: Path) -> None:
 
 def drawn(recipe: Recipe) -> LabelFile:
     """Return the labels that a training of this recipe would be given."""
+    from unswayed.build import facts_of
+
     splits: Splits = recipe.build("data")
     data, seed = splits.train, recipe.settings.seed
     noise: Noise = recipe.build("noise", facts_of(data))
@@ -86,6 +91,8 @@ def drawn(recipe: Recipe) -> LabelFile:
 
 
 def _write(path: Path, content: bytes, option: str) -> None:
+    from unswayed.files import atomic
+
     try:
         with atomic(path.resolve()) as temporary:
             temporary.write_bytes(content)

@@ -8,12 +8,7 @@ import io
 import sys
 from pathlib import Path
 
-import torch
-
-from unswayed.data.decode import decode
 from unswayed.errors import UsageError
-from unswayed.files import write_text
-from unswayed.runs import Run
 
 BATCH = 64
 
@@ -30,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict what can be read; name what cannot, and then exit with 1."""
+    import torch
+
+    from unswayed.data.decode import decode
+    from unswayed.runs import Run
+
     found = Run(args.run)
     net, config = found.classifier(args.weights), found.config
     rows: list[tuple[str, str, float]] = []
@@ -56,6 +56,8 @@ def _show(rows: list[tuple[str, str, float]], target: str | None) -> None:
         for path, label, probability in rows:
             print(f"{path}\t{label}\t{probability:.4f}")
         return
+    from unswayed.files import write_text
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("path", "label", "probability"))

@@ -6,13 +6,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from unswayed.errors import UsageError
-from unswayed.report.table import Compared, Spread
+
+if TYPE_CHECKING:
+    from unswayed.report.table import Compared, Spread
 
 
 def console() -> Console:

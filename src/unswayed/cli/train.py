@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unswayed.cli.loading import data_progress
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
-from unswayed.recipe import Recipe
-from unswayed.report.table import comparison
-from unswayed.runs import Run
-from unswayed.session import Opened, fit
+
+if TYPE_CHECKING:
+    from unswayed.recipe import Recipe
+    from unswayed.runs import Run
+    from unswayed.session import Opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, and print the numbers."""
+    from unswayed.recipe import Recipe
+
     named = bool(args.overrides) and "=" not in args.overrides[0]
     recipe = Recipe.load(*args.overrides) if named else Recipe.load("digits", *args.overrides)
     show_run(watched(recipe, args.run))
@@ -34,33 +38,38 @@ def run(args: argparse.Namespace) -> int:
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
     """Train with a progress bar, and say first what is trained on what."""
-    with Watcher(title or recipe.label) as watcher, data_progress():
+    from unswayed.session import Opened, fit
+
+    with Watcher(title or recipe.label) as watcher, data_progress() as clear:
         for event in fit(recipe, run=folder):
             if isinstance(event, Opened):
                 opened = event
+                clear()
                 words = introduction(event)
                 watcher.console.print(words, highlight=False, soft_wrap=True, markup=False)
-            else:
-                watcher(event)
+            watcher(event)
     return opened.run
 
 
 def introduction(opened: Opened) -> str:
-    """Return two lines on the data, the noise and the folder."""
+    """Return a few lines on the data, the noise and the folder."""
     run = opened.run
     if opened.state == "finished":
         return f"{run.path} is finished already; nothing was trained"
     data, rate = run.provenance.data, run.provenance.noise.realised_rate
     held = f", {data.held_out} held out" if data.held_out else ""
-    wrong = f"; {100 * rate:.1f} % of the labels are wrong" if rate is not None else ""
+    wrong = f"{100 * rate:.1f} % of the labels are wrong\n" if rate is not None else ""
+    skipped = f"unreadable files left out: {data.skipped} (listed in {run.path}/skipped.json)\n"
     return (
         f"{data.samples} training images{held}, {data.test} test images, "
-        f"{len(data.classes)} classes{wrong}\n"
+        f"{len(data.classes)} classes\n{wrong}{skipped if data.skipped else ''}"
         f"{'going on with' if opened.state == 'resumed' else 'run folder'}: {run.path}"
     )
 
 
 def show_run(run: Run) -> None:
     """Print the numbers of a finished run."""
+    from unswayed.report.table import comparison
+
     console().print(comparison_table(comparison([run]), oracle=False))
     print(run.path)

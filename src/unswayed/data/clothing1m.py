@@ -18,7 +18,7 @@ from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
 from unswayed.randomness import keys_of
-from unswayed.types import AbsolutePath, Count, Fraction, Whole
+from unswayed.types import AbsolutePath, Fraction, Side, Whole
 
 CLASSES = (
     *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
@@ -42,7 +42,7 @@ def clothing1m(
     test: Literal["test", "val"] = "test",
     subset: Whole = 0,
     subset_seed: int = 0,
-    size: Count = 256,
+    size: Side = 256,
     cache: Cache = "auto",
     max_bad: Fraction = 0.01,
 ) -> Splits:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.special import stdtrit
-
 from unswayed.runs import Run, Summary
 
 LEVEL = 0.95
@@ -18,7 +16,9 @@ LEVEL = 0.95
 
 def t_quantile(freedom: float) -> float:
     """Return how many standard errors an interval reaches to either side of a mean."""
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slow to import
+    from scipy.special import stdtrit  # slow to import, and most tables need none of it
+
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slower still
 
 
 @dataclass(frozen=True)

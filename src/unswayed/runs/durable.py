@@ -7,12 +7,14 @@ checkpoint is forgotten and trained again, to the same bits.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from unswayed.errors import InterruptedRunError
@@ -20,6 +22,8 @@ from unswayed.runs.run import Run
 from unswayed.runs.summary import best
 from unswayed.training.trainer import Trainer
 from unswayed.types import Epoch, Metrics, Step
+
+STOPPING = b"unswayed: stopping after this step and saving; press Ctrl-C again to stop now\n"
 
 
 class StopRequest:
@@ -32,6 +36,10 @@ class StopRequest:
         if self.signal_number and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal_number = number
+        # Of a grid, the process that watches the workers says it for all.
+        if number == signal.SIGINT and multiprocessing.parent_process() is None:
+            with suppress(OSError):  # print is not safe here: it may be what was interrupted
+                os.write(2, b"\n" * os.isatty(2) + STOPPING)
 
 
 @contextmanager
