@@ -26,14 +26,15 @@ check: $(VENV)/dev ## lint, types and the import direction
 demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
 	$(BIN)/unswayed demo --seeds 3 --save results
 
-docs: $(VENV)/installed ## make the pages of docs/methods from the code and results/digits-methods.json
-	$(BIN)/python -m unswayed.bench.pages docs/methods results/digits-methods.json
+docs: $(VENV)/installed ## make the pages of docs/methods and the catalogue that `unswayed list` prints
+	$(BIN)/python -m unswayed.report.catalogue
+	$(BIN)/python -m reproduction.pages docs/methods results/digits-methods.json
 
 table-digits: $(VENV)/installed ## train every method on noisy digits; 612 trainings, 45 minutes on two cores
-	$(BIN)/unswayed bench recipes/digits-methods.toml --save results
+	$(BIN)/unswayed bench reproduction/grids/digits-methods.toml --save results
 
 table-cifar-subset: $(VENV)/installed ## train the paper's methods on 5,000 images of CIFAR-10 in $UNSWAYED_DATA
-	$(BIN)/unswayed bench recipes/cifar10-subset-methods.toml --save results
+	$(BIN)/unswayed bench reproduction/grids/cifar10-subset-methods.toml --save results
 
 speed: $(VENV)/bench ## measure views, steps and the growth of costs on this machine, an hour; leave it alone
 	$(BIN)/python benchmarks/augment.py --save results
@@ -44,30 +45,31 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
-	$(BIN)/python benchmarks/cifar.py final --save results
+	$(BIN)/unswayed bench reproduction/grids/cifar-final.toml
+	$(BIN)/python -m reproduction.cifar --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information
 CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam memorisation gradient-share pair-precision)
-WORDS = paper/cifar noise.name=symmetric noise.inclusive=true noise.rate=0.6
-gradcam_words = data.size=32
-# Clean features are learnt with crops: paper/cifar leaves them out so that noise is memorised.
-memorisation_words = views.weak.name=padded_crop views.weak.padding=2 views.weak.flip=0.5
+NOISY_CIFAR = reproduction/recipes/cifar.toml noise.name=symmetric noise.inclusive=true noise.rate=0.6
+gradcam_overrides = data.size=32
+# Clean features are learnt with crops: the recipe leaves them out so that noise is memorised.
+memorisation_overrides = views.weak.name=padded_crop views.weak.padding=2 views.weak.flip=0.5
 
-paper-cpu: $(VENV)/figures ## train the paper's tables and figures at the size of two cores; resumable, within three hours; some need CIFAR in $UNSWAYED_DATA
-	for grid in $(PAPER); do $(BIN)/unswayed bench paper/$$grid --scale cpu --save results || exit 1; done
-	for name in $(FIGURES); do $(BIN)/unswayed figure $$name --save results/figures || exit 1; done
-	$(foreach name,$(CIFAR_FIGURES),$(BIN)/unswayed figure $(name) $(WORDS) $($(name)_words) --save results/figures &&) true
+paper-cpu: $(VENV)/bench ## train the paper's tables and figures at the size of two cores; resumable, within three hours; some need CIFAR in $UNSWAYED_DATA
+	for grid in $(PAPER); do $(BIN)/unswayed bench reproduction/grids/$$grid.toml --scale cpu --save results || exit 1; done
+	for name in $(FIGURES); do $(BIN)/python -m reproduction.figure $$name --save results/figures || exit 1; done
+	$(foreach name,$(CIFAR_FIGURES),$(BIN)/python -m reproduction.figure $(name) $(NOISY_CIFAR) $($(name)_overrides) --save results/figures &&) true
 	$(MAKE) claims
 
 claims: $(VENV)/installed ## write docs/reproduction.md from results/
-	$(BIN)/python -m unswayed.bench.claims results docs/reproduction.md
+	$(BIN)/python -m reproduction.claims results docs/reproduction.md
 
 paper-smoke: $(VENV)/dev ## a short cell of every row of every table, and every figure, two minutes
-	$(BIN)/python -m pytest -n auto -m "slow or not slow" -k "not full_size" tests/end_to_end/test_paper.py tests/figures/test_figures.py
+	$(BIN)/python -m pytest -n auto -m "slow or not slow" -k "not full_size" tests/reproduction/test_paper.py tests/reproduction/test_figures.py
 
 paper-steps: $(VENV)/dev ## real steps of every full-size recipe, a quarter of an hour or so; on CIFAR with $UNSWAYED_DATA
-	$(BIN)/python -m pytest -m slow -k full_size tests/end_to_end/test_paper.py
+	$(BIN)/python -m pytest -m slow -k full_size tests/reproduction/test_paper.py
 
 clean: ## remove the virtual environment and the demo's runs
 	rm -rf $(VENV) runs/demo
@@ -81,10 +83,6 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[bench]'
-	@touch $@
-
-$(VENV)/figures: $(VENV)/installed
-	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[figures]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed

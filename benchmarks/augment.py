@@ -72,7 +72,7 @@ def random_images(count: int, size: int) -> Tensor:
 
 def ours(images: Tensor, batch: int, colour: str) -> Turn:
     """Return our way, with the memory of a batch used again as the trainer does."""
-    policy = Policy(VIEWS.build("weak"), VIEWS.build("strong", colour=colour), 0)
+    policy = Policy(VIEWS.build("resized_crop"), VIEWS.build("strong", colour=colour), 0)
     keys = keys_of([str(row) for row in range(len(images))])
     epochs = itertools.count()
 
@@ -80,7 +80,7 @@ def ours(images: Tensor, batch: int, colour: str) -> Turn:
         epoch = next(epochs)
         for start in range(0, len(images), batch):
             rows = slice(start, start + batch)
-            policy.recycle(policy(images[rows], keys[rows], epoch, strong=True))
+            policy.recycle(policy(images[rows], keys[rows], epoch, ("weak", "strong", "strong")))
 
     return turn
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from common import hardware, save
 
-from unswayed.build import train
 from unswayed.recipe import Recipe
-from unswayed.training.run import Run
+from unswayed.runs import Run
+from unswayed.session import train
 from unswayed.types import Epoch, Step
 
 METHODS = {"CE": "ce", "CTRR (BYOL)": "ctrr-byol/cifar10-sym80"}
@@ -50,7 +50,7 @@ def one_epoch(method: str, folder: Path) -> None:
 
     def watch(event: Step | Epoch) -> None:
         if isinstance(event, Epoch):
-            test = event.metrics["test_accuracy"]
+            test = event.metrics.test_accuracy
             print(f"{method}: epoch {event.epoch + 1}, test {100 * test:.2f} %", flush=True)
             raise EnoughError
 
@@ -69,9 +69,9 @@ def collect(runs: Path) -> dict[str, Any]:
             run = Run(folder)
             keys = ("epoch", "test_accuracy", "wrong_as_given", "wrong_as_true", "flops", "seconds")
             curves[label] = {
-                "epochs": [{key: row.get(key) for key in keys} for row in run.metrics],
-                "commit": run.provenance["commit"],
-                "resolved": run.provenance["resolved"],
+                "epochs": [{key: getattr(row, key) for key in keys} for row in run.metrics],
+                "commit": run.provenance.commit,
+                "resolved": run.provenance.resolved.model_dump(exclude_none=True),
             }
     return {
         "command": "python benchmarks/confirmation.py",

@@ -16,8 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import unswayed
+from unswayed.files import write_json
 from unswayed.report.table import Spread
-from unswayed.training.files import write_json
 
 SEEDS = (0, 1, 2)
 SETTINGS = {
@@ -38,7 +38,7 @@ def one(job: tuple[str, str, int, str, int]) -> tuple[str, str, dict[str, float]
     recipe, word, seed, folder, epochs = job
     path = Path(folder) / f"{recipe}-{word}-epochs{epochs}-seed{seed}"
     words = (word, f"train.seed={seed}", f"train.epochs={epochs}", "train.threads=1")
-    last = unswayed.train(recipe, *words, run=path).summary["last"]
+    last = unswayed.train(recipe, *words, run=path).summary.last.model_dump()
     keys = ("test_accuracy", "holdout_accuracy", "wrong_as_given")
     return recipe, word, {key: last[key] for key in keys}
 

@@ -33,8 +33,9 @@ from unswayed.build import assemble
 from unswayed.data import Dataset, Splits
 from unswayed.recipe import Recipe
 from unswayed.regularizers.ctrr import CTRR
+from unswayed.regularizers.pairs import own
 from unswayed.training.trainer import Trainer
-from unswayed.types import Pairs
+from unswayed.types import Beliefs, Pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,14 +100,15 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 def begin_epoch(trainer: Trainer) -> dict[str, float]:
     """Begin an epoch, take two of its steps, and return the seconds of each part."""
-    trainer.step_in_epoch = 0
+    trainer.step = 0
     seconds = {
-        "look": timed(trainer._before_epoch)[0],
+        "look": timed(trainer.before_epoch)[0],
         "records": timed(trainer._start_epoch)[0],
     }
-    seconds["order"], order = timed(trainer._order)
+    seconds["order"], _ = timed(lambda: trainer.batches.order(trainer.epoch + 1))
+    trainer.batches.order(trainer.epoch)  # which is remembered
     for name in ("first_step", "step"):
-        seconds[name] = timed(lambda: trainer._step(order))[0]
+        seconds[name] = timed(trainer.make_step)[0]
     return seconds
 
 
@@ -119,8 +121,10 @@ def pair_term(batch: int, classes: int) -> Callable[[], None]:
     regularizer, labels = CTRR(tau=TAU), p.argmax(dim=1)
 
     def work() -> None:
-        weights = regularizer.pair_weights(p, labels, 0.0)
-        regularizer([Pairs(*each) for each in zip(queries, keys, strict=True)], weights).backward()
+        rows, positive = Beliefs(p, labels), own(p)
+        weights = regularizer.pair_weights(rows, rows, positive, 0.0)
+        directions = [Pairs(*each) for each in zip(queries, keys, strict=True)]
+        regularizer(directions, weights, positive).backward()
         for query in queries:
             query.grad = None
 

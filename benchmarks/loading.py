@@ -63,11 +63,13 @@ def ours(root: Path) -> dict[str, float]:
     began = time.perf_counter()
     data = DATASETS.build("folder", path=str(root / "jpegs"), size=SIZE, cache="disk").train
     opened = time.perf_counter()
-    policy = Policy(VIEWS.build("weak"), VIEWS.build("strong"), 0)
+    policy = Policy(VIEWS.build("resized_crop"), VIEWS.build("strong"), 0)
     order = permutation(0, "order", data.keys, 0)
     for start in range(0, len(data) - BATCH + 1, BATCH):
         rows = order[start : start + BATCH]
-        views = policy(data.images[torch.from_numpy(rows)], data.keys[rows], 0, strong=True)
+        views = policy(
+            data.images[torch.from_numpy(rows)], data.keys[rows], 0, ("weak", "strong", "strong")
+        )
         policy.recycle(views)  # as the trainer does after each step
     seconds = time.perf_counter() - opened
     return {"open_seconds": opened - began, "images_per_second": len(data) / seconds}

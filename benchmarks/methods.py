@@ -60,13 +60,14 @@ def trainer_of(name: str, size: int, batch: int) -> Trainer:
     trainer, _ = assemble(Recipe.from_dict({}, *words), data(size))
     if name == "dividemix":
         trainer.learner.divided.fill_(True)  # after the warm-up
-        trainer.learner.clean.copy_(torch.rand(trainer.learner.clean.shape))
+        clean = trainer.learner.clean.values
+        clean.copy_(torch.rand(clean.shape))
     return trainer
 
 
 def batch_of(trainer: Trainer) -> Batch:
     """Return one batch with its views, which are not part of the measurement."""
-    return trainer._batch(trainer.rows[: trainer.settings.batch_size], trainer.rows[:0])
+    return trainer.batches.of_rows(trainer.rows[: trainer.settings.batch_size], 0, 0)
 
 
 def step(trainer: Trainer, batch: Batch) -> float:
@@ -87,7 +88,7 @@ def forward_share(trainer: Trainer, batch: Batch, rounds: int) -> float:
     for _ in range(rounds):
         began = time.perf_counter()
         with torch.no_grad():
-            trainer.learner.classifier(batch.views.weak)
+            trainer.learner.classifier(batch.views.weak[0])
         middle = time.perf_counter()
         step(trainer, batch)
         shares.append((middle - began) / (time.perf_counter() - middle))

@@ -43,13 +43,15 @@ from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import transforms as T
 
-from unswayed.build import assemble, commit, has_bf16
+from unswayed.build import assemble
 from unswayed.data import Dataset, Splits
+from unswayed.device import has_bf16
 from unswayed.frameworks.simsiam import SimSiam
 from unswayed.learners.regularized import Regularized
 from unswayed.optimizers.sgd import SGD
 from unswayed.recipe import Recipe
 from unswayed.report.table import Spread
+from unswayed.runs.provenance import commit
 from unswayed.training.trainer import Trainer
 
 
@@ -143,7 +145,11 @@ class PlainViews(torch.utils.data.Dataset[tuple[Tensor, Tensor, Tensor, int]]):
 
     def __init__(self, trainer: Trainer, mean: Tensor, std: Tensor) -> None:
         """Read the options of our views, so that both do the same to an image."""
-        data, strong, weak = trainer.train, trainer.policy.strong, trainer.policy.weak
+        data, strong, weak = (
+            trainer.train,
+            trainer.batches.policy.strong,
+            trainer.batches.policy.weak,
+        )
         pixels = np.moveaxis(data.images[torch.arange(len(data))].numpy(), 1, 3).squeeze()
         self.images = [Image.fromarray(each) for each in pixels]
         self.labels = data.given.tolist()
@@ -219,10 +225,9 @@ def plain_steps(
 
 def our_steps(trainer: Trainer) -> Iterator[Any]:
     """Train with the product."""
-    order = trainer._order()
     while True:
-        trainer.step_in_epoch %= trainer.steps
-        yield trainer._step(order)
+        trainer.step %= trainer.steps
+        yield trainer.make_step()
 
 
 def trainer_of(network: str, side: str) -> Trainer:
@@ -451,7 +456,7 @@ def train_both(network: str, steps: int, seeds: int) -> dict[str, Any]:
         shipped.backbone, shipped.head = reference.backbone, reference.head
         test = trainer.test
         for event in trainer.epochs():
-            last = event.metrics["test_accuracy"]
+            last = event.metrics.test_accuracy
         found["ours"].append(last)
         guess = shipped.predict_proba(test.images[torch.arange(len(test))]).argmax(dim=1)
         found["plain"].append(float((guess.numpy() == test.given).mean()))

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from learners.parts import build
+from pairing import cost_of, weights_of
+from reproduction import grid_file
 from unswayed import Recipe
 from unswayed.bench.grid import Grid
 from unswayed.training.optimization import Optimization
@@ -28,8 +30,8 @@ def double(rows):
 
 def test_the_loss_on_the_known_vectors_is_the_published_one_less_its_constant():
     regularizer = RECIPE.build("regularizer")
-    weights = regularizer.pair_weights(double(P), torch.zeros(4, dtype=torch.long), 0.5)
-    loss = regularizer([Pairs(double(Q), double(Z))], weights)
+    weights = weights_of(regularizer, double(P), torch.zeros(4, dtype=torch.long), 0.5)
+    loss = cost_of(regularizer, [Pairs(double(Q), double(Z))], weights)
     assert float(loss) == pytest.approx(-1.5391383992, abs=1e-9)
     assert float(loss) + 2 == pytest.approx(0.4608616008, abs=1e-9)  # what the code prints
 
@@ -55,7 +57,7 @@ def test_the_learning_rate_is_the_published_cosine_of_the_epoch():
 
 def test_the_grid_draws_the_published_labels():
     """SHA-256 of the drawn labels of seed "2021" and 80 %, as for the generator itself."""
-    (cell,) = Grid.load("paper/official-cifar10", seeds=1).only(["ctrr-byol", "sym 80"])
+    (cell,) = Grid.load(grid_file("official-cifar10"), seeds=1).only(["ctrr-byol", "sym 80"])
     noise = cell.recipe.build("noise", {"num_classes": 10})
     given = noise.corrupt(np.full(50_000, 9), np.zeros(50_000, np.uint64), 0)
     again = noise.corrupt(np.full(50_000, 0), np.zeros(50_000, np.uint64), 0)

@@ -386,3 +386,18 @@ def test_the_file_of_a_method_loads_to_the_same_recipe(name, tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(recipe.to_toml())
     assert Recipe.load(file) == replace(recipe, name="mine")
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("coteaching", "coteaching"),
+        ("ctrr-byol", "ce + ctrr (byol)"),
+        ("ctrr-lc", "ce + label correction + ctrr (simsiam)"),
+        ("sln", "sln"),
+    ],
+)
+def test_a_method_is_named_by_its_parts(method, words):
+    sections = Recipe.load("digits", f"method={method}").sections
+    assert Recipe.from_dict(sections).label == words
+    assert Recipe.load("digits-ce").label == "ce"

@@ -13,30 +13,30 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from unswayed import functional as functional
-    from unswayed.build import evaluate as evaluate
-    from unswayed.build import resume as resume
-    from unswayed.build import train as train
     from unswayed.data import Dataset as Dataset
     from unswayed.data import Splits as Splits
     from unswayed.errors import InterruptedRunError as InterruptedRunError
     from unswayed.errors import NonFiniteLossError as NonFiniteLossError
     from unswayed.errors import UsageError as UsageError
     from unswayed.recipe import Recipe as Recipe
-    from unswayed.training.run import Run as Run
+    from unswayed.runs import Run as Run
+    from unswayed.session import evaluate as evaluate
+    from unswayed.session import resume as resume
+    from unswayed.session import train as train
 
 # What needs PyTorch is imported when it is first asked for: looking at data does not need it.
 _HOMES = {
     "functional": "unswayed.functional",
-    "evaluate": "unswayed.build",
-    "resume": "unswayed.build",
-    "train": "unswayed.build",
+    "evaluate": "unswayed.session",
+    "resume": "unswayed.session",
+    "train": "unswayed.session",
     "Dataset": "unswayed.data",
     "Splits": "unswayed.data",
     "InterruptedRunError": "unswayed.errors",
     "NonFiniteLossError": "unswayed.errors",
     "UsageError": "unswayed.errors",
     "Recipe": "unswayed.recipe",
-    "Run": "unswayed.training.run",
+    "Run": "unswayed.runs",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -87,7 +87,22 @@ class Recipe:
     name: str
     sections: Mapping[str, Options]
     description: str = ""
-    method: str = ""
+    method: str = ""  # as it was written, such as "elr/cifar100"
+
+    @property
+    def label(self) -> str:
+        """What is done in a few words: the method, or its parts, such as `gce + ctrr (byol)`."""
+        if self.method:
+            return self.method
+        learner, words = self.sections["learner"], str(self.sections["loss"]["name"])
+        if learner["name"] != "regularized":
+            words = learner["name"] + (f" ({words})" if words != "ce" else "")
+        if learner.get("correction"):
+            words += " + label correction"
+        regularizer, framework = self.sections["regularizer"], self.sections["framework"]
+        if regularizer["name"] != "none":
+            words += f" + {regularizer['name']} ({framework['name']})"
+        return words
 
     @classmethod
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:

@@ -9,11 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import AfterValidator
-from torch import Tensor, nn
+from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:  # the command line shows progress without waiting for PyTorch
+    from torch import Tensor, nn
+
+MAX_SIDE = 2048
+"""Pixels. A larger side is a slip of the hand, and would fill memory or disk."""
+
+
+def _not_too_large(side: int) -> int:
+    if side > MAX_SIDE:
+        size = f"one colour image of that side takes {3 * side**2 / 1e9:,.2f} GB of memory"
+        raise PydanticCustomError("side", f"{size}; choose at most {MAX_SIDE}")
+    return side
+
 
 Fraction = Annotated[float, Ge(0), Le(1)]
 BelowOne = Annotated[float, Ge(0), Lt(1)]
@@ -22,16 +36,20 @@ NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
 Count = Annotated[int, Ge(1)]
 Whole = Annotated[int, Ge(0)]
+Side = Annotated[int, Ge(1), AfterValidator(_not_too_large)]
+SideOrZero = Annotated[int, Ge(0), AfterValidator(_not_too_large)]
 AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
 """A path that a run remembers as absolute, so that it can be resumed from anywhere."""
 
 
-class Views(NamedTuple):
-    """One weak view and, where the learner asks for them, others; floats in [0, 1]."""
+ViewKind = Literal["weak", "strong"]
 
-    weak: Tensor  # (B, C, H, W)
-    strong: tuple[Tensor, ...]  # () or two of (B, C, H, W)
-    again: tuple[Tensor, ...] = ()  # () or a second weak view
+
+class Views(NamedTuple):
+    """The views that a learner asked for, each (B, C, H, W), floats in [0, 1]."""
+
+    weak: tuple[Tensor, ...] = ()
+    strong: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +87,17 @@ class Overview:
 
 
 class Pairs(NamedTuple):
-    """One direction: the queries of one view against the keys of the other, not normalised."""
+    """One direction: the queries of one view against keys of the other, not normalised."""
 
     query: Tensor  # (B, D)
-    key: Tensor  # (B, D)
+    key: Tensor  # (M, D), M may exceed B
+
+
+class Beliefs(NamedTuple):
+    """What is believed of some samples, without gradient."""
+
+    p: Tensor  # (n, K) the classifier's probabilities
+    labels: Tensor  # (n,) given labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +108,42 @@ class Terms:
     parts: Mapping[str, Tensor]  # scalars, for the record
     losses: Tensor  # (B,) detached label loss per sample
     logits: Tensor  # (B, K) detached, of the weak view
+
+
+class Records(NamedTuple):
+    """What samples did: (N,) in one epoch, (epochs, N) in several.
+
+    Where a sample was not trained on, floats are NaN and `predicted` is -1.
+    """
+
+    loss: Tensor  # float32, label loss
+    margin: Tensor  # float32, logit of the given label less the largest other one
+    probability: Tensor  # float32, of the predicted class
+    given_probability: Tensor  # float32, of the given label
+    predicted: Tensor  # int32
+
+
+class Numbers(BaseModel):
+    """What was measured after an epoch; None is what could not be, without test images say."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epoch: int  # from 0
+    train_accuracy: float | None = None  # on given labels, in the views that were trained on
+    test_accuracy: float | None = None
+    holdout_accuracy: float | None = None  # on the given labels of rows that are held out
+    wrong_as_given: float | None = None  # of the wrong labels, those predicted as given: memorised
+    wrong_as_true: float | None = None
+    wrong_other: float | None = None
+
+
+class Metrics(Numbers):
+    """A row of metrics.jsonl: an epoch's numbers, how it was trained and what it took so far."""
+
+    lr: float
+    terms: dict[str, float]
+    flops: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +159,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch has been trained and evaluated; `metrics` is a row of metrics.jsonl."""
+    """One epoch has been trained and measured."""
 
     epoch: int
     epochs: int
-    metrics: Mapping[str, Any]
+    metrics: Metrics
+    records: Records

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 import pytest
 
 from unswayed.bench.formats import FORMATS, to_csv, to_html, to_latex
-from unswayed.bench.results import beside, render, save
+from unswayed.bench.results import render, save
+from unswayed.bench.tables import beside
 
 
 def run(method, column, seed, last, best):
@@ -35,7 +36,7 @@ def results():
         "grid": "small",
         "description": "By hand.",
         "seeds": 2,
-        "columns": [{"name": name, "words": [], "noise": ""} for name in ("clean", "sym 40")],
+        "columns": [{"name": name, "overrides": [], "noise": ""} for name in ("clean", "sym 40")],
         "command": "unswayed bench small",
         "origin": {},
         "epochs": [3],

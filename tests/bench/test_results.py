@@ -5,21 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from reproduction.pages import relative_seconds
 from unswayed.bench.grid import Grid
 from unswayed.bench.results import (
     _agreed,
     collect,
     note_failure,
-    percent,
     read_failures,
-    relative_seconds,
     render,
     save,
-    table,
     to_json,
 )
-from unswayed.build import train
+from unswayed.bench.tables import percent, table
 from unswayed.report.table import Spread
+from unswayed.session import train
 
 HERE = Path(__file__).parent
 
@@ -59,8 +58,8 @@ def results():
         "epochs": [4],
         "origin": {"unswayed": "1.0", "commit": {"abc": 4, "def": 3}, "name": "A CPU", "cores": 2},
         "columns": [
-            {"name": "clean", "words": ["noise.name=none"], "noise": "as given"},
-            {"name": "sym 40", "words": ["noise.rate=0.4"], "noise": ""},
+            {"name": "clean", "overrides": ["noise.name=none"], "noise": "as given"},
+            {"name": "sym 40", "overrides": ["noise.rate=0.4"], "noise": ""},
         ],
         "methods": [
             method("ce", "Cross entropy"),
@@ -144,6 +143,6 @@ def test_a_failure_is_remembered_until_the_cell_is_trained(tmp_path, tiny_grid):
 def test_epochs_are_those_that_were_trained_where_a_budget_sets_them(tmp_path, tiny_grid):
     grid = Grid.load(tiny_grid(epochs='3\nbudget = "0.0000003 PFLOP"'))
     run = train(grid.cells[0].recipe, run=tmp_path / "runs" / grid.cells[0].folder)
-    assert run.summary["epochs"] != 3
+    assert run.summary.epochs != 3
     found = collect(grid, tmp_path / "runs", "unswayed bench tiny.toml")
-    assert found["epochs"] == [run.summary["epochs"]]
+    assert found["epochs"] == [run.summary.epochs]

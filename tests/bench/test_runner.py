@@ -15,7 +15,15 @@ import torch
 
 from unswayed import Run, UsageError, train
 from unswayed.bench.grid import Grid
-from unswayed.bench.runner import _free, _trained, borrow, describe, finished, gpus, run_cells
+from unswayed.bench.runner import (
+    copy_equal_runs,
+    describe,
+    finished,
+    gpus,
+    least_used,
+    run_cells,
+    train_cell,
+)
 from unswayed.errors import InterruptedRunError
 
 COMMAND = [sys.executable, "-m", "unswayed", "bench"]
@@ -100,6 +108,7 @@ def test_ctrl_c_stops_everybody_politely(tiny_grid, tmp_path):
     assert process.returncode == 130
     assert "nothing is lost" in err
     assert "Traceback" not in err
+    assert err.count("press Ctrl-C again to stop now") == 1  # not by every worker
     assert all(Run(place).has_state() for place in epochs(tmp_path / "r"))
 
 
@@ -121,7 +130,7 @@ def test_only_what_a_table_needs_is_kept_unless_asked(tiny_grid, tmp_path, keep)
     (cell,) = Grid.load(tiny_grid(seeds=1)).cells[:1]
     ours, theirs = multiprocessing.Pipe()
     with ours, theirs:
-        assert _trained(cell.recipe, tmp_path / "run", theirs, keep) == ""
+        assert train_cell(cell.recipe, tmp_path / "run", theirs, keep) == ""
     for name in ("records", "checkpoints"):
         assert (tmp_path / "run" / name).is_dir() == keep
     assert Run(tmp_path / "run").finished
@@ -131,12 +140,12 @@ def test_a_training_of_another_grid_is_copied_and_not_repeated(tiny_grid, tmp_pa
     cells = Grid.load(tiny_grid(seeds=1, methods='["ce"]')).cells
     train(cells[0].recipe, run=tmp_path / "runs" / "other" / cells[0].folder)
     folder = tmp_path / "runs" / "tiny"
-    assert borrow(cells, folder) == [cells[0]]
+    assert copy_equal_runs(cells, folder) == [cells[0]]
     assert finished(cells, folder) == [cells[0]]
     assert (
         Run(folder / cells[0].folder).metrics == Run(tmp_path / "runs/other/ce/clean/seed0").metrics
     )
-    assert borrow(cells, folder) == []
+    assert copy_equal_runs(cells, folder) == []
 
 
 def test_what_another_grid_trains_meanwhile_is_not_trained_again(tiny_grid, tmp_path):
@@ -147,20 +156,20 @@ def test_what_another_grid_trains_meanwhile_is_not_trained_again(tiny_grid, tmp_
     late = next(cell for cell in cells if cell is not first)
     made = train(late.recipe, run=other / late.folder)
     list(events)
-    assert Run(folder / late.folder).summary["seconds"] == made.summary["seconds"]
+    assert Run(folder / late.folder).summary.seconds == made.summary.seconds
 
 
 def test_what_is_not_finished_elsewhere_is_not_copied(tiny_grid, tmp_path):
     cell = Grid.load(tiny_grid(seeds=1, methods='["ce"]')).cells[0]
     made = train(cell.recipe, run=tmp_path / "runs" / "other" / cell.folder)
     (made.path / "summary.json").unlink()
-    assert borrow([cell], tmp_path / "runs" / "tiny") == []
+    assert copy_equal_runs([cell], tmp_path / "runs" / "tiny") == []
 
 
 def test_workers_share_the_gpus_evenly():
-    assert _free([], []) == ""
-    assert _free(["2", "5"], ["2"]) == "5"
-    assert _free(["2", "5"], ["2", "5"]) == "2"
+    assert least_used([], []) == ""
+    assert least_used(["2", "5"], ["2"]) == "5"
+    assert least_used(["2", "5"], ["2", "5"]) == "2"
 
 
 def test_gpus_are_those_that_this_process_may_see(monkeypatch):

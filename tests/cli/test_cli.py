@@ -105,7 +105,7 @@ def test_resume_of_a_finished_run_trains_nothing(trained, capsys):
 def test_evaluate_gives_the_accuracy_of_the_run(trained, capsys):
     assert main(["evaluate", str(trained), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["last"]["test_accuracy"] == Run(trained).summary["last"]["test_accuracy"]
+    assert found["last"]["test_accuracy"] == Run(trained).summary.last.test_accuracy
     assert main(["evaluate", str(trained)]) == 0
     assert f"{100 * found['last']['test_accuracy']:.2f} %" in capsys.readouterr().out
 
@@ -243,9 +243,9 @@ def test_a_verb_is_listed_with_its_first_sentence_and_has_help(verb, capsys):
     assert verb in capsys.readouterr().out
 
 
-def test_words_may_stand_behind_options():
+def test_overrides_may_stand_behind_options():
     args = parsed(["train", "digits", "optimizer.lr=0.1", "--run", "x", "train.epochs=2"])
-    assert (args.words, args.run) == (["digits", "optimizer.lr=0.1", "train.epochs=2"], "x")
+    assert (args.overrides, args.run) == (["digits", "optimizer.lr=0.1", "train.epochs=2"], "x")
 
 
 @pytest.mark.parametrize(
@@ -261,3 +261,28 @@ def test_what_is_not_understood_is_refused(words, capsys):
     with pytest.raises(SystemExit, match="2"):
         parsed(words)
     assert "unrecognized arguments" in capsys.readouterr().err
+
+
+def test_train_says_how_many_files_were_skipped_and_where_they_are_listed(tmp_path, rng, capsys):
+    for name in ("cat", "dog"):
+        (tmp_path / "d" / name).mkdir(parents=True)
+        for number in range(20):
+            pixels = rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "d" / name / f"{number}.png")
+    (tmp_path / "d" / "cat" / "bad.png").write_bytes(b"nothing")
+    words = ["data.name=folder", f"data.path={tmp_path / 'd'}", "data.size=8", "data.max_bad=0.5"]
+    small = ["noise.name=none", "model.width=4", "train.epochs=1", "train.batch_size=8"]
+    path = tmp_path / "run"
+    assert main(["train", "digits-ce", *words, *small, "--run", str(path)]) == 0
+    listed = f"unreadable files left out: 1 (listed in {path}/skipped.json)\n"
+    assert listed in capsys.readouterr().err
+    assert list(json.loads((path / "skipped.json").read_text())) == ["cat/bad.png"]
+
+
+@pytest.mark.parametrize("name", ["digits", "folder", "manifest", "animal10n", "clothing1m"])
+def test_a_side_that_would_fill_the_memory_is_refused_at_once(name, tmp_path, capsys):
+    path = [f"data.path={tmp_path}"] if name in ("folder", "manifest") else []
+    assert main(["train", f"data.name={name}", *path, "data.size=1000000"]) == 2
+    err = capsys.readouterr().err
+    assert "option 'size' is 1000000" in err
+    assert "3,000.00 GB of memory; choose at most 2048" in err

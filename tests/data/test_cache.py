@@ -8,7 +8,7 @@ import torch
 from pictures import class_folders
 
 from unswayed import UsageError
-from unswayed.data import cache
+from unswayed.data import DATASETS, cache
 from unswayed.data.cache import open_images
 
 
@@ -105,3 +105,12 @@ def test_nothing_is_written_into_the_data_folder(paths):
     opened(paths)
     opened(paths, "stream")
     assert {p: p.stat().st_mtime_ns for p in paths[0].parent.rglob("*")} == before
+
+
+def test_more_images_than_the_memory_holds_are_refused(monkeypatch):
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1000, "SC_PHYS_PAGES": 2_000_000}.get)
+    cache.check_memory(2_000_000_000)
+    with pytest.raises(UsageError, match=r"would take 3\.0 GB of memory.*has 2\.0 GB; choose a s"):
+        cache.choose("memory", 3_000_000_000)
+    with pytest.raises(UsageError, match=r"choose a smaller data\.size"):
+        DATASETS.build("digits", size=600)

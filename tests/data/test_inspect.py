@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def test_says_what_is_there_and_what_is_wrong(messy, capsys):
         f"unswayed train safe data.name=folder data.path={messy} data.size=32",
     ):
         assert words in out
+
+
+def test_the_command_can_be_pasted_into_a_shell(tmp_path, rng, capsys):
+    root = class_folders(tmp_path / "my photos (2)", rng, {"cat": 12, "dog": 12})
+    assert main(["data", "inspect", str(root)]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("train on it: ")
+    assert f"data.path={root}" in shlex.split(command)
+
+
+def test_of_many_classes_the_first_are_shown_and_the_others_counted(tmp_path, rng, capsys):
+    root = class_folders(tmp_path / "d", rng, {f"class{number:02}": 1 for number in range(13)})
+    assert main(["data", "inspect", str(root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "train: 13 images, 13 classes"
+    assert lines[11:13] == ["  class09: 1", "  and 3 more"]
 
 
 def test_a_table_is_inspected_too(messy, capsys):

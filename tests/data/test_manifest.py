@@ -65,6 +65,11 @@ def test_hugging_faces_column_name_and_own_classes(root):
     [
         ([{"pth": "x", "label": "a"}], "no column 'path'.*did you mean 'path'"),
         ([{"path": "x", "lable": "a"}], "no column 'label'"),
+        (
+            [{"file": "x", "class": "a"}],
+            r"own columns are: file, class\. Accepted are: path or file_name or image; label; "
+            "and where known true_label, split, id$",
+        ),
         ([{"path": "../x.png", "label": "a"}], "row 1: '../x.png' leaves the folder"),
         ([{"path": "/etc/passwd", "label": "a"}], "leaves the folder"),
         ([ROWS[0], ROWS[1], ROWS[0]], "row 3: the id 'images/000.png' stands there twice"),

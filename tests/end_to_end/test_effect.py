@@ -32,5 +32,5 @@ def test_a_short_training_in_each_framework_learns_under_noise(framework, tmp_pa
     """Forty per cent of the labels are wrong, and a fifth of the epochs of the demo is enough."""
     words = ("train.epochs=12", "data.size=8", "model.width=16", "optimizer.lr=0.05")
     run = unswayed.train("digits", *words, f"framework.name={framework}", run=tmp_path / "run")
-    assert run.summary["last"]["test_accuracy"] > 0.8
-    assert run.summary["last"]["wrong_as_given"] < 0.1
+    assert run.summary.last.test_accuracy > 0.8
+    assert run.summary.last.wrong_as_given < 0.1

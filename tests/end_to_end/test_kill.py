@@ -11,7 +11,7 @@ import torch
 
 import unswayed
 from conftest import TINY
-from unswayed.training import files
+from unswayed import files
 
 WORDS = (*TINY, "train.checkpoint_minutes=0", "framework.name=byol", "train.ema=0.9")
 

@@ -30,6 +30,7 @@ def test_a_signal_stops_it_politely_and_resume_finishes(tmp_path, number):
     assert process.returncode == 128 + number
     assert f"unswayed resume {path}" in err
     assert "Traceback" not in err
+    assert err.count("press Ctrl-C again to stop now") == (number == signal.SIGINT)
     before = len(Run(path).metrics)
     recipe = path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("epochs = 500", f"epochs = {before + 2}"))

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from pairing import directions_of
 from unswayed.frameworks import FRAMEWORKS
 from unswayed.models import MODELS
 
@@ -53,7 +54,7 @@ def test_batch_norm_buffers_of_the_target_are_its_own(backbone, generator):
     framework.before_step(backbone, 0.0)
     assert torch.equal(framework.target_backbone.norms[0].running_mean, untouched)
     x1, x2 = torch.randn(2, 8, 1, 8, 8, generator=generator)
-    framework(backbone, x1, x2)
+    directions_of(framework, backbone, x1, x2)
     assert not torch.equal(framework.target_backbone.norms[0].running_mean, untouched)
 
 
@@ -76,5 +77,5 @@ def test_one_sided_makes_one_direction_and_half_the_forwards(backbone, generator
     backbone.register_forward_hook(lambda *_: calls.append("online"))
     framework.target_backbone.register_forward_hook(lambda *_: calls.append("target"))
     x1, x2 = torch.randn(2, 8, 1, 8, 8, generator=generator)
-    assert len(framework(backbone, x1, x2)) == 1
+    assert len(directions_of(framework, backbone, x1, x2)) == 1
     assert calls == ["online", "target"]

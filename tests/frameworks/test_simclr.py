@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairing import repulsion_of
 from reference import nt_xent_denominator
 from unswayed.frameworks import FRAMEWORKS
 from unswayed.types import Pairs
@@ -20,7 +21,7 @@ def test_repulsion_is_the_denominator_of_nt_xent(seed, temperature):
     u1, u2 = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
     framework = simclr(temperature=temperature)
     nothing = torch.zeros(4, 4, dtype=torch.bool)
-    found = framework.repulsion([Pairs(u1, u2), Pairs(u2, u1)], nothing)
+    found = repulsion_of(framework, [Pairs(u1, u2), Pairs(u2, u1)], nothing)
     assert found.item() == pytest.approx(nt_xent_denominator(u1, u2, temperature), abs=1e-9)
 
 
@@ -29,8 +30,8 @@ def test_selected_pairs_leave_the_denominator_only_on_request(generator):
     directions = [Pairs(u1, u2), Pairs(u2, u1)]
     selected = torch.eye(3, dtype=torch.bool)
     selected[0, 1] = selected[1, 0] = True
-    kept = simclr().repulsion(directions, selected)
-    dropped = simclr(drop_selected_negatives=True).repulsion(directions, selected)
+    kept = repulsion_of(simclr(), directions, selected)
+    dropped = repulsion_of(simclr(drop_selected_negatives=True), directions, selected)
     u = torch.nn.functional.normalize(torch.cat([u1, u2]), dim=1)
     total = 0.0
     for a in range(6):
@@ -45,5 +46,6 @@ def test_selected_pairs_leave_the_denominator_only_on_request(generator):
 def test_everything_selected_still_leaves_the_own_other_view(generator):
     u1, u2 = torch.randn(2, 3, 3, generator=generator)
     framework = simclr(drop_selected_negatives=True)
-    found = framework.repulsion([Pairs(u1, u2)], torch.ones(3, 3, dtype=torch.bool))
+    directions = [Pairs(u1, u2), Pairs(u2, u1)]
+    found = repulsion_of(framework, directions, torch.ones(3, 3, dtype=torch.bool))
     assert torch.isfinite(found)

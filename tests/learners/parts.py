@@ -38,7 +38,7 @@ def make_batch(generator, epoch=3, progress=0.3):
     views = torch.rand(4, B, 1, 8, 8, generator=generator, dtype=torch.float64)
     labels = torch.randint(0, K, (B,), generator=generator)
     index = torch.randperm(N, generator=generator)[:B]
-    seen = Views(views[0], (views[1], views[2]), (views[3],))
+    seen = Views((views[0], views[3]), (views[1], views[2]))
     return Batch(seen, labels, index, epoch, progress)
 
 

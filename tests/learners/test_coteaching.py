@@ -31,7 +31,7 @@ def literal(batch, first, second, keep):
 
 def test_each_network_learns_what_the_other_finds_easy(batch):
     learner = build("coteaching", noise_rate=0.5, gradual=5).eval()
-    first, second = (net(batch.views.weak).detach() for net in learner.classifier.members)
+    first, second = (net(batch.views.weak[0]).detach() for net in learner.classifier.members)
     keep = int((1 - 0.5 * 3 / 5) * B)
     assert learner(batch).total.item() == pytest.approx(literal(batch, first, second, keep))
 
@@ -39,7 +39,8 @@ def test_each_network_learns_what_the_other_finds_easy(batch):
 def test_with_nothing_to_forget_it_is_two_networks_with_cross_entropy(batch):
     learner = build("coteaching", noise_rate=0.0).eval()
     expected = sum(
-        F.cross_entropy(net(batch.views.weak), batch.labels) for net in learner.classifier.members
+        F.cross_entropy(net(batch.views.weak[0]), batch.labels)
+        for net in learner.classifier.members
     )
     assert learner(batch).total.item() == pytest.approx(expected.item())
 
@@ -50,9 +51,9 @@ def test_the_selection_of_one_network_does_not_train_it(batch):
     learner(batch).total.backward()
     first, second = learner.classifier.members
     chosen = smallest(
-        F.cross_entropy(second(batch.views.weak), batch.labels, reduction="none"), 0.4
+        F.cross_entropy(second(batch.views.weak[0]), batch.labels, reduction="none"), 0.4
     )
-    loss = F.cross_entropy(first(batch.views.weak)[chosen], batch.labels[chosen])
+    loss = F.cross_entropy(first(batch.views.weak[0])[chosen], batch.labels[chosen])
     (gradient,) = torch.autograd.grad(loss, [first.head.weight])
     assert torch.allclose(first.head.weight.grad, gradient)
 

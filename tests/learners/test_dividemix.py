@@ -30,7 +30,7 @@ def softmax(a):
 
 def literal(learner, batch, k, w, *, temperature, threshold, weight):
     """L_x + λ_u L_u + L_reg of one network, sample by sample."""
-    first, second = batch.views.weak, batch.views.again[0]
+    first, second = batch.views.weak[0], batch.views.weak[1]
     nets = learner.classifier.members
     p = [
         [np.stack([softmax(a) for a in net(x).detach().numpy()]) for x in (first, second)]
@@ -64,8 +64,8 @@ def literal(learner, batch, k, w, *, temperature, threshold, weight):
 @pytest.mark.parametrize("threshold", [0.5, 0.0, 1.0])
 def test_is_the_papers_objective_on_the_peers_division(batch, generator, threshold):
     learner = divided(unlabelled_weight=7.0, threshold=threshold, ramp=0.0, temperature=0.4)
-    learner.clean.uniform_(0.01, 0.99, generator=generator)
-    w = learner.clean[:, batch.index].numpy()
+    learner.clean.values.uniform_(0.01, 0.99, generator=generator)
+    w = learner.clean[batch.index].T.numpy()
     options = {"temperature": 0.4, "threshold": threshold, "weight": 7.0}
     expected = sum(literal(learner, batch, k, w[1 - k], **options) for k in (0, 1))
     assert learner(batch).total.item() == pytest.approx(expected)
@@ -76,7 +76,7 @@ def test_with_every_label_clean_it_is_mixup_on_given_labels_and_the_penalty(batc
     expected = 0.0
     for k, net in enumerate(learner.classifier.members):
         mix = draw_mix(batch, 4.0, 5, f"dividemix {k}", copies=2)
-        logits = net(mix(torch.cat([batch.views.weak, *batch.views.again])))
+        logits = net(mix(torch.cat(batch.views.weak)))
         y = batch.labels.repeat(2)
         expected += mix.share * F.cross_entropy(logits, y)
         expected += (1 - mix.share) * F.cross_entropy(logits, y[mix.partner])
@@ -93,7 +93,7 @@ def test_the_warm_up_is_cross_entropy_with_the_penalty_on_confidence(batch, pena
     learner = build("dividemix", penalty=penalty).eval()
     expected = 0.0
     for net in learner.classifier.members:
-        logits = net(batch.views.weak)
+        logits = net(batch.views.weak[0])
         expected += F.cross_entropy(logits, batch.labels)
         if penalty:
             p = logits.softmax(1)
@@ -111,12 +111,12 @@ def test_losses_divide_the_rows_that_are_trained_on_and_are_remembered(generator
     assert not learner.divided
     learner.before_epoch(overview(given, p, epoch=2, holdout=(0, 1)))
     assert learner.divided
-    assert (learner.clean[:, 2:][:, wrong[2:]] < 0.1).all()
-    assert (learner.clean[:, 2:][:, ~wrong[2:]] > 0.9).all()
-    assert learner.history[:, 0, 2:].isfinite().all()
-    assert learner.history[:, 1].isnan().all()
+    assert (learner.clean.values[2:][wrong[2:]] < 0.1).all()
+    assert (learner.clean.values[2:][~wrong[2:]] > 0.9).all()
+    assert learner.history.values[2:, :, 0].isfinite().all()
+    assert learner.history.values[:, :, 1].isnan().all()
     learner.before_epoch(overview(given, p.flip(1), epoch=3, holdout=(0, 1)))
-    assert learner.history[:, 1, 2:].isfinite().all()
+    assert learner.history.values[2:, :, 1].isfinite().all()
 
 
 def test_the_weight_of_the_unlabelled_rises_after_the_warm_up(batch):

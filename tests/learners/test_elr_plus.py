@@ -12,6 +12,11 @@ from unswayed.learners.elr_plus import rampup
 from unswayed.learners.mixing import draw_mix
 
 
+def remembered(learner):
+    """Return (2 networks, N, K)."""
+    return torch.stack([memory.values for memory in learner.memories])
+
+
 @pytest.fixture
 def batch(generator):
     return make_batch(generator)
@@ -24,7 +29,7 @@ def softmax(a):
 
 def literal(learner, batch, k, memory, weight, beta, sharpen=False):
     """One network's loss: targets from the other's average, images, labels and targets mixed."""
-    x, y = batch.views.weak, batch.labels.tolist()
+    x, y = batch.views.weak[0], batch.labels.tolist()
     peer = learner.average[1 - k](x).detach().numpy()
     t = np.zeros((B, K))
     for i in range(B):
@@ -48,19 +53,20 @@ def literal(learner, batch, k, memory, weight, beta, sharpen=False):
 @pytest.mark.parametrize("sharpen", [False, True])
 def test_each_network_learns_what_the_others_average_remembers(batch, generator, sharpen):
     learner = build("elr_plus", weight=3.0, beta=0.7, sharpen_labels=sharpen).eval()
-    learner.memory.uniform_(0, 1 / K, generator=generator)
-    memory = learner.memory[:, batch.index].numpy()
+    for each in learner.memories:
+        each.values.uniform_(0, 1 / K, generator=generator)
+    memory = remembered(learner)[:, batch.index].numpy()
     expected = [literal(learner, batch, k, memory[k], 3.0, 0.7, sharpen)[0] for k in (0, 1)]
     assert learner(batch).total.item() == pytest.approx(sum(expected))
 
 
 def test_the_memory_moves_in_training_only_and_by_sample(batch):
     learner = build("elr_plus")
-    before = learner.memory.clone()
+    before = remembered(learner)
     learner.eval()(batch)
-    assert torch.equal(learner.memory, before)
+    assert torch.equal(remembered(learner), before)
     learner.train()(batch)
-    moved = (learner.memory != before).any(dim=2).any(dim=0).nonzero().squeeze(1)
+    moved = (remembered(learner) != before).any(dim=2).any(dim=0).nonzero().squeeze(1)
     assert moved.tolist() == sorted(batch.index.tolist())
 
 
@@ -69,7 +75,7 @@ def test_without_the_regularizer_it_is_mixup_of_two_networks(batch):
     expected = 0.0
     for k in (0, 1):
         mix = draw_mix(batch, 1.0, 5, f"elr+ {k}")
-        logits = learner.online[k](mix(batch.views.weak))
+        logits = learner.online[k](mix(batch.views.weak[0]))
         y = batch.labels
         expected += mix.share * F.cross_entropy(logits, y)
         expected += (1 - mix.share) * F.cross_entropy(logits, y[mix.partner])

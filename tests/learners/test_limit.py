@@ -17,7 +17,7 @@ def batch(generator):
 
 
 def outputs(learner, batch):
-    return learner.classifier(batch.views.weak), learner.auxiliary(batch.views.weak)
+    return learner.classifier(batch.views.weak[0]), learner.auxiliary(batch.views.weak[0])
 
 
 def gradient_of_logits(learner, batch):
@@ -46,7 +46,7 @@ def test_a_perfect_prediction_would_be_cross_entropy(batch):
             return 1e4 * F.one_hot(batch.labels, K).double().requires_grad_()
 
     learner.auxiliary = Oracle()
-    a = learner.classifier(batch.views.weak)
+    a = learner.classifier(batch.views.weak[0])
     expected = (a.softmax(1) - F.one_hot(batch.labels, K)).detach() / B
     assert torch.allclose(gradient_of_logits(learner, batch), expected)
 

@@ -18,7 +18,7 @@ def batch(generator):
 def test_images_and_losses_are_mixed_alike(batch):
     learner = build("mixup", alpha=0.7).eval()
     mix = draw_mix(batch, 0.7, 5, "mixup")
-    x = batch.views.weak
+    x = batch.views.weak[0]
     expected = 0.0
     for i in range(B):
         j = int(mix.partner[i])

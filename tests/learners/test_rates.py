@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from learners.parts import overview
-from unswayed.learners.mixture import clean_probability
 from unswayed.learners.rates import NoiseRate
+from unswayed.noise.estimate import clean_probability
 
 GIVEN = torch.tensor([0, 1] * 50)
 

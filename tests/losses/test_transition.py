@@ -12,7 +12,8 @@ import torch.nn.functional as F
 import reference
 from unswayed import UsageError
 from unswayed.losses import LOSSES
-from unswayed.losses.transition import estimated_matrix, given_matrix
+from unswayed.losses.transition import given_matrix
+from unswayed.noise.estimate import anchor_matrix
 
 T = 0.6 * np.eye(4) + 0.1
 NAMES = ["forward", "backward"]
@@ -29,30 +30,30 @@ def make(request, network):
 
 def test_the_estimate_matches_the_algorithm(rng):
     p = rng.dirichlet(np.full(5, 0.3), size=200)
-    assert estimated_matrix(p, 97) == pytest.approx(reference.anchor_matrix(p, 97), abs=1e-12)
+    assert anchor_matrix(p, 97) == pytest.approx(reference.anchor_matrix(p, 97), abs=1e-12)
 
 
 def test_the_filter_leaves_the_predictions_alone(rng):
     p = rng.dirichlet(np.full(5, 0.3), size=200)
     before = p.copy()
-    estimated_matrix(p, 90)
+    anchor_matrix(p, 90)
     assert np.array_equal(p, before)
 
 
 def test_without_a_filter_the_anchor_is_the_surest_sample():
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    assert estimated_matrix(p, 0) == pytest.approx(np.array([[0.9, 0.1], [0.2, 0.8]]))
-    assert estimated_matrix(p, 97) == pytest.approx(np.array([[0.6, 0.4], [0.6, 0.4]]))
+    assert anchor_matrix(p, 0) == pytest.approx(np.array([[0.9, 0.1], [0.2, 0.8]]))
+    assert anchor_matrix(p, 97) == pytest.approx(np.array([[0.6, 0.4], [0.6, 0.4]]))
 
 
 def test_a_class_without_anchors_takes_its_largest_prediction():
     p = np.array([[0.7, 0.3, 0.0], [0.4, 0.6, 0.0], [0.5, 0.5, 0.0]])
-    found = estimated_matrix(p, 50)
+    found = anchor_matrix(p, 50)
     assert np.isfinite(found).all()
     assert found.sum(axis=1) == pytest.approx(np.ones(3))
     assert found[2] == pytest.approx(p[0])
     same = np.full((6, 3), 1 / 3)  # every column is all outliers
-    assert estimated_matrix(same, 97) == pytest.approx(np.full((3, 3), 1 / 3))
+    assert anchor_matrix(same, 97) == pytest.approx(np.full((3, 3), 1 / 3))
 
 
 def test_a_given_matrix_corrects_from_the_start(make, batch, overview, network):

@@ -22,7 +22,7 @@ def make(network):
 def test_matches_the_formula(make, batch):
     logits, labels, index = batch
     loss = make(q=0.6, k=0.3)
-    loss.kept[:4] = False
+    loss.kept.values[:4] = False
     each = reference.gce(logits.numpy(), labels.numpy(), 0.6, floor=0)
     expected = [(1 - 0.3**0.6) / 0.6] * 4 + each[4:].tolist()
     assert loss(logits, labels, index).tolist() == pytest.approx(expected, abs=1e-12)
@@ -40,15 +40,15 @@ def test_keeps_what_the_network_believes(make, overview, network):
     loss.before_epoch(now)
     p = now.look(network, now.rows)
     believed = p[torch.arange(32), now.given[:32]] > 0.4
-    assert torch.equal(loss.kept[:32], believed)
+    assert torch.equal(loss.kept.values[:32], believed)
     assert 0 < believed.sum() < 32
-    assert loss.kept[32:].all()  # the hold-out is never learned from
+    assert loss.kept.values[32:].all()  # the hold-out is never learned from
 
 
 def test_a_threshold_of_zero_prunes_nothing(make, overview, network):
     loss = make(k=0.0)
     loss.before_epoch(overview(3, network))
-    assert loss.kept.all()
+    assert loss.kept.values.all()
 
 
 @pytest.mark.parametrize(("start", "first"), [(0.3, 3), (0.0, 1)])
@@ -56,9 +56,9 @@ def test_prunes_at_its_start_and_then_every_few_epochs(make, overview, network, 
     loss = make(start=start, every=4, k=0.9)
     pruned = []
     for epoch in range(10):
-        loss.kept.fill_(True)
+        loss.kept.values.fill_(True)
         loss.before_epoch(overview(epoch, network))
-        pruned += [epoch] * (not loss.kept.all())
+        pruned += [epoch] * (not loss.kept.values.all())
     assert pruned == list(range(first, 10, 4))
 
 
@@ -73,7 +73,7 @@ def test_prunes_by_the_best_network_and_not_by_the_present_one(make, overview, n
     loss.before_epoch(before)
     loss.before_epoch(overview(3, bad))
     p = before.look(good, before.rows)
-    assert torch.equal(loss.kept[:32], p[torch.arange(32), before.given[:32]] > 0.4)
+    assert torch.equal(loss.kept.values[:32], p[torch.arange(32), before.given[:32]] > 0.4)
 
 
 def test_without_a_hold_out_the_present_network_prunes(make, overview, network):
@@ -84,13 +84,15 @@ def test_without_a_hold_out_the_present_network_prunes(make, overview, network):
     loss.before_epoch(overview(1, network, holdout=0))
     now = overview(3, other, holdout=0)
     loss.before_epoch(now)
-    assert torch.equal(loss.kept, now.look(other, now.rows)[torch.arange(40), now.given] > 0.4)
+    assert torch.equal(
+        loss.kept.values, now.look(other, now.rows)[torch.arange(40), now.given] > 0.4
+    )
 
 
 def test_where_nothing_is_kept_the_gradient_is_zero(make, batch):
     logits, labels, index = batch
     loss = make(k=0.5)
-    loss.kept.fill_(False)
+    loss.kept.values.fill_(False)
     logits = (1e4 * logits).requires_grad_()
     losses = loss(logits, labels, index)
     losses.mean().backward()
@@ -102,7 +104,7 @@ def test_mask_and_best_network_survive_a_round_trip(make, overview, network):
     loss, resumed = make(k=0.4), make(k=0.4)
     loss.before_epoch(overview(3, network))
     resumed.load_state_dict(loss.state_dict())
-    assert torch.equal(resumed.kept, loss.kept)
+    assert torch.equal(resumed.kept.values, loss.kept.values)
     assert torch.equal(resumed.best.score, loss.best.score)
 
 
@@ -113,7 +115,7 @@ def test_its_copy_of_the_network_is_not_trained(make):
 def test_without_an_index_it_cannot_train_and_evaluates_unpruned(make, batch):
     logits, labels, _ = batch
     loss = make()
-    loss.kept.fill_(False)
+    loss.kept.values.fill_(False)
     with pytest.raises(UsageError, match="index"):
         loss(logits, labels)
     expected = gce_loss(logits, labels, reduction="none", min_probability=0)

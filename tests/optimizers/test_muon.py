@@ -87,7 +87,7 @@ def test_it_learns_digits_in_three_epochs(tiny):
     words += ("optimizer.nesterov=true",)
     trainer, _ = assemble(Recipe.from_dict(tiny.sections, *words))
     *_, last = trainer.epochs()
-    assert last.metrics["test_accuracy"] > 0.8
+    assert last.metrics.test_accuracy > 0.8
 
 
 def test_filters_follow_the_schedule_or_have_their_own():

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairing import cost_of, weights_of
 from reference import ctrr as literal
 from unswayed import UsageError
 from unswayed.functional import ctrr_loss
@@ -43,9 +44,9 @@ def test_known_vectors(clamp, form, one_sided, symmetric):
 @pytest.mark.parametrize("clamp", ["coordinate", "similarity"])
 def test_the_components_average_both_directions(name, form, clamp):
     regularizer = REGULARIZERS.build(name, tau=0.4, clamp=clamp)
-    weights = regularizer.pair_weights(P, torch.zeros(4, dtype=torch.long), 0.0)
+    weights = weights_of(regularizer, P, torch.zeros(4, dtype=torch.long), 0.0)
     expected = next(v[3] for v in VECTORS if v[:2] == (clamp, form))
-    found = regularizer([Pairs(Q1, Z2), Pairs(Q2, Z1)], weights)
+    found = cost_of(regularizer, [Pairs(Q1, Z2), Pairs(Q2, Z1)], weights)
     assert found.item() == pytest.approx(expected, abs=1e-8)
 
 
@@ -57,7 +58,7 @@ def test_known_pair_weights():
         [0, 0, 0.628931, 0.371069],
         [0, 0, 0.371069, 0.628931],
     ]
-    found = regularizer.pair_weights(P, torch.zeros(4, dtype=torch.long), 0.0)
+    found = weights_of(regularizer, P, torch.zeros(4, dtype=torch.long), 0.0)
     assert found.numpy() == pytest.approx(np.array(expected), abs=1e-6)
 
 
@@ -139,7 +140,7 @@ def test_gradient_norm_of_a_pair(s, form):
     q = torch.tensor([[2.0, 0.0], [1.0, 0.0]], dtype=DOUBLE, requires_grad=True)
     z = torch.tensor([[0.0, 1.0], [s, (1 - s * s) ** 0.5]], dtype=DOUBLE)
     weights = torch.tensor([[0.0, 2.0], [0.0, 0.0]], dtype=DOUBLE)  # the pair (0, 1) alone
-    contrast(q, z, weights, form=form, clamp="similarity").backward()
+    contrast(q, z, weights, torch.arange(2), form=form, clamp="similarity").backward()
     c = 1 / 4
     expected = c * (1 - s * s) if form == "inner" else c * (1 + s) / (1 - s)
     assert (q.grad[0] ** 2).sum().item() == pytest.approx(expected, rel=1e-9)
@@ -155,8 +156,8 @@ def test_tau_may_be_a_schedule():
     regularizer = REGULARIZERS.build("ctrr", tau={"name": "ramp", "start": 1.0, "end": 0.4})
     assert regularizer.tau == Ramp(1.0, 0.4)
     labels = torch.zeros(4, dtype=torch.long)
-    assert torch.equal(regularizer.pair_weights(P, labels, 0.0), torch.eye(4, dtype=DOUBLE))
-    assert (regularizer.pair_weights(P, labels, 1.0) > 0).sum() == 8
+    assert torch.equal(weights_of(regularizer, P, labels, 0.0), torch.eye(4, dtype=DOUBLE))
+    assert (weights_of(regularizer, P, labels, 1.0) > 0).sum() == 8
 
 
 @pytest.mark.parametrize("word", ["form", "clamp", "pair_weight"])

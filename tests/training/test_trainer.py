@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from unswayed import Dataset, NonFiniteLossError, Recipe, Splits, UsageError
-from unswayed.build import assemble, has_bf16
-from unswayed.training.evaluate import probabilities
+from unswayed.build import assemble
+from unswayed.device import has_bf16
+from unswayed.training.measure import probabilities
 from unswayed.types import Epoch, Step
 
 TRACED = (
@@ -56,9 +57,8 @@ def test_going_on_from_a_state_gives_the_same_bits(tiny, stop, words):
     second.load_state(*state)
     rows = [[e.metrics for e in trainer.epochs()] for trainer in (whole, second)]
     assert same(tensors_of(whole), tensors_of(second))
-    for row in rows[0] + rows[1]:
-        row.pop("seconds")
-    assert rows[0][-1] == rows[1][-1]
+    first, second = (each[-1].model_dump(exclude={"seconds"}) for each in rows)
+    assert first == second
 
 
 def test_two_trainings_of_one_recipe_are_equal_and_another_seed_is_not(tiny):
@@ -88,7 +88,7 @@ def test_overfits_a_handful_of_samples():
     few = Dataset.from_arrays(whole.images[rows].numpy(), whole.given[rows], classes=whole.classes)
     trainer, _ = assemble(recipe, Splits(few, None))
     *_, last = trainer.epochs()
-    assert last.metrics["train_accuracy"] == 1.0
+    assert last.metrics.train_accuracy == 1.0
 
 
 def test_events_come_in_order_and_count_every_step(tiny):
@@ -102,27 +102,28 @@ def test_events_come_in_order_and_count_every_step(tiny):
 def test_an_epoch_sees_every_row_once_and_never_the_holdout(tiny):
     recipe = Recipe.from_dict(tiny.sections, "train.epochs=1", "train.drop_last=false")
     trainer, _ = assemble(recipe)
-    list(trainer.events())
-    seen = trainer.finished.predicted.numpy() >= 0
+    *_, last = trainer.events()
+    seen = last.records.predicted.numpy() >= 0
     assert seen[trainer.rows].all()
     assert not seen[trainer.holdout].any()
-    assert np.isnan(trainer.finished.loss.numpy()[trainer.holdout]).all()
+    assert np.isnan(last.records.loss.numpy()[trainer.holdout]).all()
 
 
 def test_metrics_hold_what_a_reader_needs(tiny):
     trainer, _ = assemble(tiny)
     rows = [event.metrics for event in trainer.epochs()]
     for row in rows:
-        assert {"test_accuracy", "holdout_accuracy", "train_accuracy", "lr", "seconds"} <= set(row)
-        assert set(row["terms"]) == {"total", "label", "contrast"}
-        shares = [row[f"wrong_{name}"] for name in ("as_given", "as_true", "other")]
+        for name in ("test_accuracy", "holdout_accuracy", "train_accuracy", "lr", "seconds"):
+            assert getattr(row, name) is not None
+        assert set(row.terms) == {"total", "label", "contrast"}
+        shares = [getattr(row, f"wrong_{name}") for name in ("as_given", "as_true", "other")]
         assert sum(shares) == pytest.approx(1)
 
 
 def test_evaluation_can_be_thinned_but_the_last_epoch_is_always_tested(tiny):
     recipe = Recipe.from_dict(tiny.sections, "train.epochs=3", "train.evaluate_every=2")
     trainer, _ = assemble(recipe)
-    assert ["test_accuracy" in e.metrics for e in trainer.epochs()] == [False, True, True]
+    assert [e.metrics.test_accuracy is not None for e in trainer.epochs()] == [False, True, True]
 
 
 def test_a_nan_stops_before_the_update_and_names_the_samples(tiny):
@@ -143,7 +144,7 @@ def test_a_nan_stops_before_the_update_and_names_the_samples(tiny):
 def test_only_the_guilty_samples_are_named(tiny):
     trainer, _ = assemble(Recipe.from_dict(tiny.sections, "regularizer.name=none"))
     loss = trainer.learner.loss
-    guilty = int(trainer._order()[3])
+    guilty = int(trainer.batches.order(0)[3])
     broken = loss.forward
     loss.forward = lambda logits, labels, index: broken(logits, labels).masked_fill(
         index == guilty, torch.inf
@@ -298,7 +299,7 @@ def test_a_compiled_network_trains_alike(tiny):
     for one, other in zip(plain.events(), compiled.events(), strict=True):
         if isinstance(one, Step):
             assert one.loss == pytest.approx(other.loss, rel=1e-3)
-    assert plain.flops == compiled.flops > 0
+    assert plain.flops.total == compiled.flops.total > 0
     assert plain.state()[0].keys() == compiled.state()[0].keys()
 
 
@@ -318,7 +319,7 @@ def test_the_counted_operations_are_those_of_the_layers(tiny):
     side, inputs, outputs = pairs[0]
     expected = 2 * batch * (first + 3 * layers - side**2 * 9 * inputs * outputs)
     assert event.step == 1
-    assert trainer.step_flops == pytest.approx(expected, rel=0.02)
+    assert trainer.flops.step == pytest.approx(expected, rel=0.02)
 
 
 def test_images_can_grow_from_epoch_to_epoch(tiny):
@@ -332,17 +333,19 @@ def test_images_can_grow_from_epoch_to_epoch(tiny):
     list(trainer.events())
     for epoch, views in seen:
         expected = {0: 8, 1: 12, 2: 16, 3: 16}[epoch]
-        for view in (views.weak, *views.strong):
+        for view in (*views.weak, *views.strong):
             assert view.shape[2:] == (expected, expected)
-    assert len(trainer.policy.spare) == 3
+    assert len(trainer.batches.policy.spare) == 3
 
 
 def test_a_shrunk_image_is_the_mean_of_its_pixels(tiny):
     recipe = Recipe.from_dict(tiny.sections, "data.size=16", "train.side=0.5", "method=ce")
     trainer, _ = assemble(Recipe.from_dict(recipe.sections, "views.weak.name=none"))
-    batch = trainer._shrunk(trainer._batch(trainer.rows[:4], trainer.rows[:0]))
+    batch = trainer.batches.of_rows(trainer.rows[:4], 0, 0)
+    (seen,) = trainer.batches.shrunk(batch.views, 0).weak
+    assert seen.shape[2:] == (8, 8)
     whole = trainer.train.images[torch.from_numpy(trainer.rows[:4])].float() / 255
-    assert batch.views.weak.mean() == pytest.approx(whole.mean().item(), abs=0.01)
+    assert seen.mean() == pytest.approx(whole.mean().item(), abs=0.01)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -353,5 +356,5 @@ def test_an_epoch_is_measured_in_the_precision_it_was_trained_in(tiny, precision
     seen = set()
     first = next(m for m in trainer.classifier.modules() if isinstance(m, torch.nn.Conv2d))
     first.register_forward_hook(lambda module, inputs, output: seen.add(output.dtype))
-    trainer._evaluate()
+    trainer.measure()
     assert seen == {torch.bfloat16 if precision == "bf16" else torch.float32}

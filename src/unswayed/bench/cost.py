@@ -1,4 +1,4 @@
-"""What the cells of a grid would cost on this machine, told from a few steps on random images."""
+"""Estimate what the cells of a grid cost on this machine, by a few steps on random images."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import NamedTuple
 import numpy as np
 
 from unswayed.bench.grid import Cell, Shape
-from unswayed.build import make_trainer, prepare, resolve, settled, threads
+from unswayed.build import make_trainer, prepare, resolve, settled
 from unswayed.data import Dataset, Splits
+from unswayed.device import threads
 from unswayed.recipe import Recipe
-from unswayed.training.budget import Budget, course
-from unswayed.training.trainer import Cost, Trainer
+from unswayed.training.cost import Budget, Cost, course, epoch_cost
+from unswayed.training.trainer import Trainer
 
 LEAST, PIXELS, BATCHES = 16, 2**15, 4
-"""Images of a step at the least, pixels that more of them may have, and steps: few, since a step of
-a large network takes seconds on a CPU."""
+"""Images of a step at the least, pixels that more of them may have, and steps. They are few: a step
+of a large network takes seconds on a CPU."""
 
 
 class Estimate(NamedTuple):
-    """What a training takes on a CPU core, or on the GPU of its recipe, without evaluation."""
+    """The cost of a training on a CPU core, or on the GPU of its recipe, without evaluation."""
 
     flops: float
     seconds: float
@@ -30,7 +31,7 @@ class Estimate(NamedTuple):
 def estimates(
     cells: Sequence[Cell], shapes: Mapping[str, Shape]
 ) -> Iterator[tuple[Cell, Estimate]]:
-    """Yield what each cell would take; those that differ in noise, seed, λ, τ, lr are timed once.
+    """Yield the cost of each cell. Cells that differ in noise, seed, λ, τ or lr are timed once.
 
     Args:
         cells: of one grid.
@@ -43,8 +44,8 @@ def estimates(
         if cell.column not in shapes and data not in seen:
             seen[data] = _look(cell.recipe)
         shape = shapes.get(cell.column) or seen[data]
-        plain = _plain(cell.recipe)
-        key = plain.to_toml(), shape
+        plain = without_free_options(cell.recipe)
+        key = plain.key(), shape
         if key not in known:
             known[key] = estimate(plain, shape)
         yield cell, known[key]
@@ -60,8 +61,8 @@ def estimate(recipe: Recipe, shape: Shape) -> Estimate:
         splits = _random_images(shape, math.ceil(size * BATCHES / share))
         trainer = make_trainer(settled(few, resolve(few, splits)), splits)
         last = few.settings.epochs - 1
-        trainer.epoch_cost(last, timed=False)  # with what a learner does but once
-        cost = trainer.epoch_cost(last, timed=True)
+        epoch_cost(trainer, last, timed=False)  # with what a learner does but once
+        cost = epoch_cost(trainer, last, timed=True)
         if budget:
             return _spent(Budget.parse(budget), cost)
         flops = _whole(trainer, cost.flops)
@@ -77,7 +78,7 @@ def _whole(trainer: Trainer, last: float) -> float:
         last: operations of the last epoch.
     """
     epochs = trainer.settings.epochs
-    if epochs == 1 or trainer.epoch_cost(0, timed=False).flops == last:
+    if epochs == 1 or epoch_cost(trainer, 0, timed=False).flops == last:
         return epochs * last
     return course(trainer)(epochs)
 
@@ -90,8 +91,8 @@ def _spent(budget: Budget, cost: Cost) -> Estimate:
     return Estimate(budget.amount * pace, budget.amount)
 
 
-def _plain(recipe: Recipe) -> Recipe:
-    """Return the recipe without what has no influence on its cost."""
+def without_free_options(recipe: Recipe) -> Recipe:
+    """Return the recipe with fixed values where they do not change its cost: noise, seed, λ, τ."""
     seedless = {**recipe.sections["train"], "seed": 0}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
     plain = plain.with_options("optimizer", **{**recipe.sections["optimizer"], "lr": 0.01})

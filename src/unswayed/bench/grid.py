@@ -1,10 +1,10 @@
-"""A grid file: methods × settings × seeds, each a recipe.
+"""Read a grid: methods × settings × seeds. Every cell is a recipe.
 
 A grid is a recipe with `methods` (the rows of a table), `settings` (its columns, each a list of
-overrides) and `seeds` (how many). What it says itself, and the recipe it extends, lies below the
-method; `set`, the column's words and those of a method's own `set` come after it, in that order.
-`scales` holds variants of the whole, such as one for two cores, each laid over the rest entry by
-entry. Everything is checked when a grid is loaded: no cell is trained of one that is wrong.
+overrides) and `seeds` (how many). The last value wins, in this order: the recipe that the grid
+extends, the grid's own sections, the method, `set`, the column's overrides, the method's own `set`,
+the overrides of the command line. `scales` holds variants of the grid. What a scale says replaces
+whole entries. A grid is checked when it is loaded, before any cell is trained.
 """
 
 from __future__ import annotations
@@ -12,31 +12,32 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from unswayed import methods
-from unswayed.bench.published import Published, published
+from unswayed.bench.published import Published
 from unswayed.errors import UsageError
 from unswayed.methods import Method
-from unswayed.recipe import TABLES, Recipe, read
+from unswayed.recipe import TABLES, Recipe
+from unswayed.recipe import read as read_file
 from unswayed.registry import did_you_mean
 
-OWN = (
-    "description",
-    "extends",
-    "seeds",
-    "first_seed",
-    "methods",
-    "presets",
-    "settings",
-    "set",
-    "published",
-    "shape",
-    "skip",
-)
 FULL = "full"
 """The scale that is meant where none is named."""
 
@@ -47,17 +48,81 @@ TRAINING = ("optimizer", "schedule", "train")
 """Sections in which all rows are alike but for what a row sets itself."""
 
 TAKEN = ("train.seed", "train.threads", "method")
-"""What a grid decides itself, cell by cell."""
+"""What a grid sets itself, cell by cell."""
+
+NEEDED = {
+    ("methods",): "methods, a list of names (see: unswayed list methods)",
+    ("settings",): "settings, a table of columns and their overrides",
+}
 
 
-@dataclass(frozen=True)
-class Row:
-    """A method of the grid, perhaps with a preset and options of its own."""
+def slug(text: str) -> str:
+    """Return a name that any file system takes: `sym 20 %` becomes `sym-20`."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9._]+", "-", plain.lower()).strip("-.")
 
-    key: str  # the name of its folder, unique in the grid
-    label: str
-    name: str  # `elr`, or `elr/cifar100`
-    words: tuple[str, ...] = ()
+
+def _overrides(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise ValueError(f'{value!r} is no list of overrides such as ["noise.rate=0.4"]')
+    for each in value:
+        if _key(each) in TAKEN:
+            raise ValueError(f"{each!r} is not for a grid to set; it runs over it itself")
+    return tuple(value)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+Overrides = Annotated[tuple[str, ...], BeforeValidator(_overrides)]
+
+
+class GridRow(BaseModel):
+    """A method of the grid, perhaps with a preset (`elr/cifar100`) and options of its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    label: str = ""
+    set: Overrides = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_or_table(cls, entry: Any) -> Any:
+        table = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+            raise ValueError(f"{entry!r} is no name and no table with one")
+        return table
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        methods.load(name)
+        return name
+
+    @field_validator("label")
+    @classmethod
+    def _readable(cls, label: str) -> str:
+        if not slug(label):
+            raise ValueError(f"the label {label!r} has no letter and no digit")
+        return label
+
+    @property
+    def key(self) -> str:
+        """The name of its folder, unique in the grid."""
+        return slug(self.label or self.name)
+
+    @property
+    def title(self) -> str:
+        """What tables call it."""
+        preset = self.name.partition("/")[2]
+        return self.label or self.method.title + (f" ({preset})" if preset else "")
+
+    @property
+    def method(self) -> Method:
+        """What is known of the method."""
+        return methods.get(self.name.partition("/")[0])
 
     def for_column(self, presets: str, column: str) -> str:
         """Return its name with the preset that fits a column best, if there is one.
@@ -74,17 +139,77 @@ class Row:
                 return f"{self.name}/{name}"
         return self.name
 
-    @property
-    def method(self) -> Method:
-        """What is known of the method."""
-        return methods.get(self.name.partition("/")[0])
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Shape:
+    """How much data there is. With it, costs can be told without the data."""
+
+    samples: PositiveInt
+    side: PositiveInt  # pixels
+    classes: PositiveInt
+    channels: PositiveInt = 3
+
+
+class GridFile(BaseModel):
+    """What a grid file may hold beside the sections of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    description: str = ""
+    extends: str = ""
+    seeds: int = Field(1, ge=1, strict=True)
+    first_seed: int = Field(0, ge=0, strict=True)
+    methods: tuple[GridRow, ...] = Field(min_length=1)
+    presets: str = ""
+    settings: dict[str, Overrides] = Field(min_length=1)
+    set: Overrides = ()
+    published: str = ""  # a TOML file, relative to the grid's
+    shape: dict[str, Shape] = {}  # by column
+    skip: dict[str, list[str]] = {}  # columns that a method leaves out
+
+    @field_validator("methods", "settings")
+    @classmethod
+    def _folders_differ(cls, value: Any, info: ValidationInfo) -> Any:
+        rows = info.field_name == "methods"
+        names = [row.key for row in value] if rows else [slug(name) for name in value]
+        what, hint = ("methods", " by a label") if rows else ("columns", "")
+        if "" in names:
+            raise ValueError(f"a name in {what} has no letter and no digit")
+        if twin := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(
+                f"there are two {what} with the folder {twin!r}; give one another name{hint}"
+            )
+        return value
+
+    @field_validator("shape", mode="before")
+    @classmethod
+    def _for_every_column(cls, table: Any, info: ValidationInfo) -> Any:
+        columns = info.data.get("settings", {})
+        if not isinstance(table, dict):
+            raise ValueError(f"shape is a table, not {table!r}")
+        if "samples" in table:
+            return dict.fromkeys(columns, table)
+        for column in table:
+            if column not in columns:
+                raise ValueError(f"shape is of {column!r}; {did_you_mean(column, columns)}")
+        return table
+
+    @field_validator("skip")
+    @classmethod
+    def _is_there(cls, table: dict[str, list[str]], info: ValidationInfo) -> dict[str, list[str]]:
+        keys, columns = [row.key for row in info.data.get("methods", ())], info.data.get("settings")
+        for method, left_out in table.items():
+            for name, known in ((method, keys), *((each, columns or ()) for each in left_out)):
+                if name not in known:
+                    raise ValueError(f"skip has {name!r}; {did_you_mean(name, known)}")
+        return table
 
 
 @dataclass(frozen=True)
 class Cell:
     """One training."""
 
-    row: Row
+    row: GridRow
     column: str
     seed: int
     recipe: Recipe
@@ -100,12 +225,10 @@ class Cell:
     def options(self) -> list[str]:
         """Options that are neither defaults nor of the method and its preset: `loss.q=0.5`.
 
-        What a row sets itself of the training is one of them even if it is a default, since the
-        other rows may have another value.
+        What a row sets of the training is always one of them: other rows may differ in it.
         """
-        own = methods.load(self.method)
+        own, named = methods.load(self.method), {_key(each) for each in self.row.set}
         found = []
-        named = {word.partition("=")[0] for word in self.row.words}
         for place in ("learner", "loss", "framework", "regularizer", *TRAINING):
             component, options = self.recipe.component(place)
             if place in TRAINING:
@@ -123,7 +246,7 @@ class Cell:
     @property
     def settings(self) -> str:
         """What papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
-        said = [*methods.load(self.method), *(word.partition("=")[0] for word in self.row.words)]
+        said = [*methods.load(self.method), *map(_key, self.row.set)]
         own = [key for key in said if key.startswith(("loss.", "learner."))]
         found = []
         for key in dict.fromkeys([*LETTERS, *own, "optimizer.lr"]):
@@ -146,6 +269,13 @@ class Cell:
         return self.row.method.cost * self.recipe.settings.epochs
 
 
+def _same(value: Any, set_by_method: Any) -> bool:
+    """Return whether a method sets this value; of a table, it may set only a part."""
+    if isinstance(value, dict) and isinstance(set_by_method, dict):
+        return all(value.get(key) == inner for key, inner in set_by_method.items())
+    return bool(value == set_by_method)
+
+
 @dataclass(frozen=True)
 class Grid:
     """A checked grid."""
@@ -154,11 +284,11 @@ class Grid:
     description: str
     extends: str
     seeds: int
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
     columns: Mapping[str, tuple[str, ...]]  # overrides by name
     cells: tuple[Cell, ...]
-    published: Published | None = None  # the numbers that others have for these cells
-    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of the data, by column
+    published: Published | None  # the numbers that others have for these cells
+    shapes: Mapping[str, Shape]  # of the data, by column
 
     @classmethod
     def load(
@@ -166,7 +296,7 @@ class Grid:
         source: str | Path,
         scale: str = "",
         seeds: int | None = None,
-        words: Sequence[str] = (),
+        overrides: Sequence[str] = (),
     ) -> Grid:
         """Read a TOML file, or a shipped grid by name, and resolve the recipe of every cell.
 
@@ -174,41 +304,32 @@ class Grid:
             source: a path or a name.
             scale: one of the grid's scales; "" is "full" where a grid has scales at all.
             seeds: how many, if not as many as the grid says.
-            words: overrides for all cells, such as "data.root=DIR"; they win.
+            overrides: for all cells, such as "data.root=DIR"; they win.
         """
-        name, raw = read(source, "grid")
-        name, raw = _scaled(name, raw, scale)
-        for key in raw:
-            if key not in (*OWN, *TABLES):
-                raise UsageError(
-                    f"the grid {name!r} has no {key!r}; {did_you_mean(key, (*OWN, *TABLES))}"
-                )
-        seeds = _whole(name, "seeds", raw.get("seeds", 1) if seeds is None else seeds, 1)
-        first = _whole(name, "first_seed", raw.get("first_seed", 0), 0)
-        rows = _rows(name, raw.get("methods"))
-        columns = _columns(name, raw.get("settings"))
-        below = {key: raw[key] for key in ("extends", *TABLES) if key in raw}
-        if str(below.get("extends", "")).endswith(".toml"):
-            below["extends"] = str(Path(source).parent / below["extends"])
-        common = _words(raw.get("set", []), f"the grid {name!r}, set")
-        last = _words(list(words), "on the command line")
-        skip = _skip(name, raw.get("skip", {}), rows, columns)
-        cells: list[Cell] = []
-        for row in rows:
-            for column, own_words in columns.items():
-                if column in skip.get(row.key, ()):
-                    continue
-                method = row.for_column(str(raw.get("presets", "")), column)
-                every = (*common, *own_words, *row.words, *last)
-                own = frozenset(word.partition("=")[0] for word in (*own_words, *last))
-                for seed in range(first, first + seeds):
-                    said = [word.replace("{seed}", str(seed)) for word in every]
-                    recipe = _recipe(name, below, row, method, column, said)
-                    cells.append(Cell(row, column, seed, _with_seed(recipe, seed), method, own))
-        about, extends = str(raw.get("description", "")), str(raw.get("extends", ""))
-        others = published(raw["published"]) if "published" in raw else None
-        shapes = _shapes(name, raw.get("shape", {}), columns)
-        return cls(name, about, extends, seeds, rows, columns, tuple(cells), others, shapes)
+        name, raw = _at_scale(*read_file(source, "grid"), scale)
+        file = _checked(name, raw if seeds is None else {**raw, "seeds": seeds})
+        try:
+            last = _overrides(list(overrides))
+        except ValueError as error:
+            raise UsageError(f"on the command line: {error}") from error
+        below = {key: raw[key] for key in TABLES if key in raw}
+        if file.extends:
+            relative = file.extends.endswith(".toml")
+            base = str(Path(source).parent / file.extends) if relative else file.extends
+            below["extends"] = base
+        return cls(
+            name=name,
+            description=file.description,
+            extends=file.extends,
+            seeds=file.seeds,
+            rows=file.methods,
+            columns=file.settings,
+            cells=tuple(_cells(name, file, below, last)),
+            published=(
+                Published.load(Path(source).parent / file.published) if file.published else None
+            ),
+            shapes=file.shape,
+        )
 
     def only(self, names: Sequence[str]) -> list[Cell]:
         """Return the cells of these methods and columns, of all where none is named."""
@@ -220,175 +341,80 @@ class Grid:
                     f"the grid {self.name!r} has no method or column {given!r}; "
                     f"{did_you_mean(name, (*keys, *columns))}"
                 )
-        methods_ = [name for name in wanted if name in keys] or keys
+        rows = [name for name in wanted if name in keys] or keys
         settings = [name for name in wanted if name in columns] or columns
-        found = [c for c in self.cells if c.row.key in methods_ and slug(c.column) in settings]
+        found = [c for c in self.cells if c.row.key in rows and slug(c.column) in settings]
         if not found:
             raise UsageError(f"the grid {self.name!r} leaves out {' with '.join(names)}")
         return found
 
 
-def _skip(
-    grid: str, table: Any, rows: Sequence[Row], columns: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """Return the columns that a method leaves out."""
-    if not isinstance(table, dict) or not all(isinstance(each, list) for each in table.values()):
-        raise UsageError(f"the grid {grid!r}: skip is a table of methods and lists of columns")
-    for method, left_out in table.items():
-        for name, known in ((method, [row.key for row in rows]), *((c, columns) for c in left_out)):
-            if name not in known:
-                raise UsageError(
-                    f"the grid {grid!r}: skip has {name!r}; {did_you_mean(name, known)}"
-                )
-    return table
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How much data there is, so that costs can be told without it."""
-
-    samples: int
-    side: int  # pixels
-    classes: int
-    channels: int = 3
-
-    @classmethod
-    def of(cls, grid: str, table: Any) -> Shape:
-        """Return the shape that a grid states."""
-        fields = ("samples", "side", "classes")
-        if not isinstance(table, dict) or set(table) != set(fields):
-            raise UsageError(f"the grid {grid!r}: shape has {', '.join(fields)}, and only these")
-        return cls(**{key: _whole(grid, f"shape.{key}", table[key], 1) for key in fields})
-
-
-def _shapes(grid: str, table: Any, columns: Mapping[str, Any]) -> dict[str, Shape]:
-    """Return the shape of the data in each column; a grid states one for all or one for each."""
-    if not isinstance(table, dict):
-        raise UsageError(f"the grid {grid!r}: shape is a table, not {table!r}")
-    if "samples" in table:
-        return dict.fromkeys(columns, Shape.of(grid, table))
-    for column in table:
-        if column not in columns:
-            raise UsageError(
-                f"the grid {grid!r}: shape is of {column!r}; {did_you_mean(column, columns)}"
-            )
-    return {column: Shape.of(grid, each) for column, each in table.items()}
-
-
-def _scaled(name: str, raw: Mapping[str, Any], scale: str) -> tuple[str, dict[str, Any]]:
-    """Return name and entries of a grid at a scale; what the scale says replaces whole entries."""
+def _at_scale(name: str, raw: Mapping[str, Any], scale: str) -> tuple[str, dict[str, Any]]:
+    """Return name and entries of a grid at a scale."""
     scales = raw.get("scales", {})
     if not isinstance(scales, dict) or not all(isinstance(t, dict) for t in scales.values()):
         raise UsageError(f"the grid {name!r}: scales is a table of tables")
-    wanted = scale or (FULL if scales else "")
     plain = {key: value for key, value in raw.items() if key != "scales"}
-    if not wanted or (wanted == FULL and FULL not in scales):
+    wanted = scale or (FULL if scales else "")
+    if wanted in scales:
+        return (name if wanted == FULL else f"{name}-{wanted}"), {**plain, **scales[wanted]}
+    if wanted in ("", FULL):
         return name, plain
-    if wanted not in scales:
-        known = list(dict.fromkeys([FULL, *scales]))
-        raise UsageError(
-            f"the grid {name!r} has no scale {wanted!r}; {did_you_mean(wanted, known)}"
-        )
-    return (name if wanted == FULL else f"{name}-{wanted}"), {**plain, **scales[wanted]}
+    known = list(dict.fromkeys([FULL, *scales]))
+    raise UsageError(f"the grid {name!r} has no scale {wanted!r}; {did_you_mean(wanted, known)}")
 
 
-def _whole(grid: str, key: str, value: Any, least: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UsageError(f"the grid {grid!r}: {key} is {value!r}; it is whole, from {least} on")
-    return value
-
-
-def _same(value: Any, set_by_method: Any) -> bool:
-    """Return whether an option is what the method makes it; of a table, in what the method says."""
-    if isinstance(value, dict) and isinstance(set_by_method, dict):
-        return all(value.get(key) == inner for key, inner in set_by_method.items())
-    return bool(value == set_by_method)
-
-
-def slug(text: str) -> str:
-    """Return a name that any file system takes: `sym 20 %` becomes `sym-20`."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9._]+", "-", plain.lower()).strip("-.")
-
-
-def _rows(grid: str, entries: Any) -> tuple[Row, ...]:
-    if not isinstance(entries, list) or not entries:
-        raise UsageError(
-            f"the grid {grid!r} needs methods, a list of names (see: unswayed list methods)"
-        )
-    rows = tuple(_row(grid, entry) for entry in entries)
-    _refuse_twins(grid, "methods", [row.key for row in rows])
-    return rows
-
-
-def _row(grid: str, entry: Any) -> Row:
-    table = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(table, dict) or not isinstance(table.get("name"), str):
-        raise UsageError(
-            f"the grid {grid!r}: the method {entry!r} is no name and no table with one"
-        )
-    for key in table:
-        if key not in ("name", "label", "set"):
-            hint = did_you_mean(key, ("name", "label", "set"))
-            raise UsageError(f"the grid {grid!r}: the method {table['name']!r} has {key!r}; {hint}")
-    where = f"the grid {grid!r}, method {table['name']!r}"
+def _checked(name: str, raw: Mapping[str, Any]) -> GridFile:
+    """Return what a grid says beside the sections of a recipe."""
     try:
-        methods.load(table["name"])
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error
-    name, _, preset = table["name"].partition("/")
-    title = methods.get(name).title + (f" ({preset})" if preset else "")
-    key = slug(str(table.get("label", table["name"])))
-    if not key:
-        raise UsageError(f"{where}: the label {table['label']!r} has no letter and no digit")
-    label = str(table.get("label", title))
-    return Row(key, label, table["name"], _words(table.get("set", []), where))
+        return GridFile(**{key: value for key, value in raw.items() if key not in TABLES})
+    except ValidationError as error:
+        raise UsageError(_complaint(name, raw, error)) from error
 
 
-def _columns(grid: str, settings: Any) -> dict[str, tuple[str, ...]]:
-    if not isinstance(settings, dict) or not settings:
-        raise UsageError(
-            f"the grid {grid!r} needs settings, a table of columns and their overrides"
-        )
-    found = {name: _words(w, f"the grid {grid!r}, column {name!r}") for name, w in settings.items()}
-    _refuse_twins(grid, "columns", [slug(name) for name in found])
-    return found
+def _complaint(name: str, raw: Mapping[str, Any], error: ValidationError) -> str:
+    """Return one line on the first mistake in a grid: where it is, what is wrong, what is valid."""
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    where, place, kind = f"the grid {name!r}", first["loc"], first["type"]
+    if place in NEEDED and kind != "value_error":
+        return f"{where} needs {NEEDED[place]}"
+    valid: tuple[str, ...] = (*GridFile.model_fields, "scales", *TABLES)
+    if place[0] == "methods" and len(place) > 1:
+        entry = raw["methods"][place[1]]
+        shown = entry.get("name") if isinstance(entry, dict) else entry
+        where, place, valid = f"{where}, method {shown!r}", place[2:], (*GridRow.model_fields,)
+    elif place[0] == "settings" and len(place) > 1:
+        where, place = f"{where}, column {place[1]!r}", place[2:]
+    if place[:1] == ("shape",) and kind in ("missing", "unexpected_keyword_argument"):
+        return f"{where}: shape has samples, side, classes, perhaps channels, and only these"
+    if kind == "extra_forbidden":
+        return f"{where} has no {place[-1]!r}; {did_you_mean(str(place[-1]), valid)}"
+    dotted = ".".join(map(str, place))
+    if kind == "value_error":
+        text = str(first["ctx"]["error"])
+        return f"{where}: {text}" if dotted != "set" else f"{where}, set: {text}"
+    return f"{where}: {dotted} is {first['input']!r}; {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _refuse_twins(grid: str, what: str, names: Sequence[str]) -> None:
-    twins = sorted({name for name in names if names.count(name) > 1})
-    if twins:
-        raise UsageError(
-            f"the grid {grid!r} has two {what} with the folder {twins[0]!r}; give one another name"
-            + (" by a label" if what == "methods" else "")
-        )
-    if "" in names:
-        raise UsageError(f"the grid {grid!r}: a name in {what} has no letter and no digit")
-
-
-def _words(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise UsageError(f'{where}: {value!r} is no list of words such as ["noise.rate=0.4"]')
-    for word in value:
-        if word.partition("=")[0].strip() in TAKEN:
-            raise UsageError(f"{where}: {word!r} is not for a grid to set; it runs over it itself")
-    return tuple(value)
-
-
-def _recipe(
-    grid: str,
-    below: Mapping[str, Any],
-    row: Row,
-    method: str,
-    column: str,
-    words: Sequence[str],
-) -> Recipe:
-    try:
-        # One thread a cell: as many cells as there are cores run side by side.
-        return Recipe.from_dict(below, f"method={method}", *words, "train.threads=1", name=grid)
-    except UsageError as error:
-        raise UsageError(f"the grid {grid!r}, method {row.key!r}, {column!r}: {error}") from error
-
-
-def _with_seed(recipe: Recipe, seed: int) -> Recipe:
-    return recipe.with_options("train", **{**recipe.sections["train"], "seed": seed})
+def _cells(
+    name: str, file: GridFile, below: Mapping[str, Any], last: Sequence[str]
+) -> Iterator[Cell]:
+    """Yield all cells; `below` is what lies below the method, `last` the overrides that win."""
+    for row in file.methods:
+        for column, own in file.settings.items():
+            if column in file.skip.get(row.key, ()):
+                continue
+            method = row.for_column(file.presets, column)
+            overrides = (*file.set, *own, *row.set, *last)
+            by_column = frozenset(map(_key, (*own, *last)))
+            for seed in range(file.first_seed, file.first_seed + file.seeds):
+                said = [each.replace("{seed}", str(seed)) for each in overrides]
+                # One thread a cell: as many cells as there are cores run side by side.
+                said += ["train.threads=1", f"train.seed={seed}"]
+                try:
+                    recipe = Recipe.from_dict(below, f"method={method}", *said, name=name)
+                except UsageError as error:
+                    raise UsageError(
+                        f"the grid {name!r}, method {row.key!r}, {column!r}: {error}"
+                    ) from error
+                yield Cell(row, column, seed, recipe, method, by_column)

@@ -1,72 +1,85 @@
-"""Numbers that others published, from published.toml: the only place where they are written."""
+"""Read a table of numbers that others published, to put it beside ours."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
-from typing import Any
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
 
 from unswayed.errors import UsageError
-from unswayed.registry import did_you_mean
+from unswayed.registry import explain
 from unswayed.report.table import Spread
 
-NUMBERS = ("oracle_best", "last")
-RUNS = 3
-"""Over how many runs every published mean is."""
+Percentages = dict[str, list[list[float]]]
+"""For each row, an entry for each column: mean and deviation, or all runs, or nothing."""
+
+
+class PublishedFile(BaseModel):
+    """What such a TOML file holds: accuracies in percent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str
+    source: str
+    note: str = ""
+    runs: PositiveInt  # that a mean and its deviation are over
+    columns: tuple[str, ...]
+    oracle_best: Percentages = {}
+    last: Percentages = {}
+
+    @model_validator(mode="after")
+    def _one_entry_for_each_column(self) -> PublishedFile:
+        for row, entries in {**self.oracle_best, **self.last}.items():
+            if len(entries) != len(self.columns):
+                raise ValueError(f"{row!r} has {len(entries)} entries, not {len(self.columns)}")
+        return self
 
 
 @dataclass(frozen=True)
 class Published:
     """A published table; accuracies are fractions here, as everywhere in the package."""
 
-    name: str
     title: str
     source: str
     note: str
     columns: tuple[str, ...]
     numbers: Mapping[str, Mapping[tuple[str, str], Spread]]  # by kind, then by row and column
 
+    @classmethod
+    def load(cls, path: Path) -> Published:
+        """Read a TOML file."""
+        where = f"the published table {path}"
+        try:
+            file = PublishedFile(**tomllib.loads(path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"{where} cannot be read: {error}") from error
+        except ValidationError as error:
+            if not error.errors()[0]["loc"]:
+                raise UsageError(f"{where}: {error.errors()[0]['msg']}") from error
+            raise UsageError(explain(error, where, PublishedFile.model_fields)) from error
+        kinds = {"oracle_best": file.oracle_best, "last": file.last}
+        numbers = {
+            kind: {
+                (row, column): _spread(entry, file.runs)
+                for row, entries in table.items()
+                for column, entry in zip(file.columns, entries, strict=True)
+                if entry
+            }
+            for kind, table in kinds.items()
+            if table
+        }
+        return cls(file.title, file.source, file.note, file.columns, numbers)
+
     def get(self, number: str, row: str, column: str) -> Spread | None:
         """Return a number such as `("oracle_best", "ctrr", "sym 80")`; None if there is none."""
         return self.numbers.get(number, {}).get((row, column))
 
 
-def names() -> list[str]:
-    """Return the names of all published tables."""
-    return list(_file())
-
-
-@cache
-def published(name: str) -> Published:
-    """Return a published table by name, such as "table1"."""
-    if name not in names():
-        raise UsageError(f"no published table called {name!r}; {did_you_mean(name, names())}")
-    raw = _file()[name]
-    columns = tuple(raw["columns"])
-    numbers = {
-        kind: {
-            (row, column): _spread(entry)
-            for row, entries in raw[kind].items()
-            for column, entry in zip(columns, entries, strict=True)
-            if entry
-        }
-        for kind in NUMBERS
-        if kind in raw
-    }
-    return Published(name, raw["title"], raw["source"], raw.get("note", ""), columns, numbers)
-
-
-@cache
-def _file() -> dict[str, dict[str, Any]]:
-    file = resources.files("unswayed.bench") / "published.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-def _spread(entry: list[float]) -> Spread:
-    if len(entry) == RUNS:
-        return Spread.of([each / 100 for each in entry])
-    mean, deviation = entry
-    return Spread(mean / 100, deviation / 100, RUNS)
+def _spread(entry: list[float], runs: int) -> Spread:
+    """Return the spread of an entry: two numbers are mean and deviation, others are runs."""
+    if len(entry) == 2:
+        return Spread(entry[0] / 100, entry[1] / 100, runs)
+    return Spread.of([each / 100 for each in entry])

@@ -1,4 +1,4 @@
-"""What a grid measured, as one JSON file and the page that is made of it and nothing else."""
+"""What a grid measured: one JSON file, and the page that is made of it and nothing else."""
 
 from __future__ import annotations
 
@@ -6,26 +6,66 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from unswayed.bench.grid import Cell, Grid
 from unswayed.bench.published import Published
 from unswayed.bench.runner import finished
-from unswayed.report.table import Spread
-from unswayed.training.files import write_json, write_text
-from unswayed.training.run import Run
+from unswayed.bench.tables import WHAT, Results, beside, cost, rates, table, values
+from unswayed.files import write_json, write_text
+from unswayed.report.templates import fill
+from unswayed.runs import Run
 
 FAILURES = "failures.json"
-REFERENCE = "ce"
-"""The method, not the row, whose time is 1."""
 
-Results = Mapping[str, Any]
+
+class Facts(NamedTuple):
+    """What tables need of a finished run."""
+
+    numbers: dict[str, Any]
+    origin: dict[str, Any]
+    noise: str  # its convention, in words
+
+
+def facts(run: Run) -> Facts:
+    """Read a finished run; the only place of this package that knows its files."""
+    summary, provenance = run.summary, run.provenance
+    last, selected, oracle = summary.last, summary.selected, summary.oracle_best
+    data, hardware = provenance.data, provenance.hardware
+    commit = " ".join(provenance.commits)
+    numbers = {
+        "last": last.test_accuracy,
+        "selected": selected and selected.test_accuracy,
+        "selected_epoch": selected and selected.epoch,
+        "oracle_best": oracle and oracle.test_accuracy,
+        "holdout_last": last.holdout_accuracy,
+        "holdout_selected": selected and selected.holdout_accuracy,
+        "memorised": last.wrong_as_given,
+        "flops": summary.flops,
+        "seconds": summary.seconds,
+        "epochs": summary.epochs,
+        "commit": commit,
+        "machine": hardware.name,
+        "torch": provenance.software.torch,
+        "data": data.fingerprint,
+        "noise_rate": provenance.noise.realised_rate,
+        "rate_used": run.metrics[-1].terms.get("noise_rate"),
+    }
+    origin = {
+        "unswayed": provenance.unswayed,
+        "commit": commit,
+        **provenance.software.model_dump(),
+        **hardware.model_dump(include={"name", "cores", "threads", "device", "platform"}),
+        "training images": data.samples,
+        "test images": data.test,
+        "test fingerprint": data.test_fingerprint,
+    }
+    return Facts(numbers, origin, provenance.noise.convention)
 
 
 def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
     """Return the numbers of all finished cells of a grid, with their origin."""
-    runs = [(cell, Run(folder / cell.folder)) for cell in finished(grid.cells, folder)]
+    runs = [(cell, facts(Run(folder / cell.folder))) for cell in finished(grid.cells, folder)]
     missing = {cell.folder for cell in grid.cells} - {cell.folder for cell, _ in runs}
     failures = {place: why for place, why in read_failures(folder).items() if place in missing}
     return {
@@ -35,16 +75,20 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
         "extends": grid.extends,
         "seeds": grid.seeds,
         "cells": len(grid.cells),
-        "epochs": sorted({run.summary["epochs"] for _, run in runs}),
-        "origin": _agreed(_origin(run.provenance) for _, run in runs),
+        "epochs": sorted({known.numbers["epochs"] for _, known in runs}),
+        "origin": _agreed(known.origin for _, known in runs),
         "columns": [
-            _column(name, words, [run for cell, run in runs if cell.column == name])
-            for name, words in grid.columns.items()
+            {
+                "name": name,
+                "overrides": list(overrides),
+                "noise": "; ".join(sorted({f.noise for cell, f in runs if cell.column == name})),
+            }
+            for name, overrides in grid.columns.items()
         ],
         "methods": [_method([c for c in grid.cells if c.row == row]) for row in grid.rows],
         "failures": failures,
         **({"published": _published(grid.published)} if grid.published else {}),
-        "runs": [_numbers(cell, run) for cell, run in runs],
+        "runs": [_numbers(cell, known) for cell, known in runs],
     }
 
 
@@ -55,34 +99,8 @@ def _published(others: Published) -> dict[str, Any]:
         for (row, column), each in cells.items():
             entry = [round(each.mean, 6), round(each.deviation, 6), each.n]
             numbers.setdefault(kind, {}).setdefault(row, {})[column] = entry
-    return {
-        "title": others.title,
-        "source": others.source,
-        "note": others.note,
-        "numbers": numbers,
-    }
-
-
-def _origin(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    data, hardware = provenance["data"], provenance["hardware"]
-    return {
-        "unswayed": provenance["unswayed"],
-        "commit": " ".join(commits(provenance)),
-        **provenance["software"],
-        **{key: hardware[key] for key in ("name", "cores", "threads", "device", "platform")},
-        "training images": data["samples"],
-        "test images": data["test"],
-        "test fingerprint": data["test_fingerprint"],
-    }
-
-
-def commits(provenance: Mapping[str, Any]) -> list[str]:
-    """Return the code that a run was started with, and that it went on with where it was another.
-
-    An empty word is code that is in no repository.
-    """
-    resumed = [each["commit"] for each in provenance.get("resumed", [])]
-    return list(dict.fromkeys(each or "" for each in (provenance["commit"], *resumed)))
+    about = {"title": others.title, "source": others.source, "note": others.note}
+    return {**about, "numbers": numbers}
 
 
 def _agreed(origins: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -97,11 +115,6 @@ def _agreed(origins: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _column(name: str, words: Sequence[str], runs: Sequence[Run]) -> dict[str, Any]:
-    conventions = sorted({run.provenance["noise"]["convention"] for run in runs})
-    return {"name": name, "words": list(words), "noise": "; ".join(conventions)}
-
-
 def _method(cells: Sequence[Cell]) -> dict[str, Any]:
     row = cells[0].row
     chosen = [cell for cell in cells if cell.method != row.name]
@@ -109,40 +122,18 @@ def _method(cells: Sequence[Cell]) -> dict[str, Any]:
     settings = {cell.column: cell.settings for cell in chosen}
     return {
         "key": row.key,
-        "label": row.label,
+        "label": row.title,
         "method": row.name,
         "options": cells[0].options,
         **({"presets": presets, "settings": settings} if presets else {}),
     }
 
 
-def _numbers(cell: Cell, run: Run) -> dict[str, Any]:
-    summary, last = run.summary, run.metrics[-1]
-    selected = summary["selected"] or {}
-    found = {
-        "method": cell.row.key,
-        "column": cell.column,
-        "seed": cell.seed,
-        "last": summary["last"].get("test_accuracy"),
-        "selected": selected.get("test_accuracy"),
-        "selected_epoch": selected.get("epoch"),
-        "oracle_best": (summary["oracle_best"] or {}).get("test_accuracy"),
-        "holdout_last": summary["last"].get("holdout_accuracy"),
-        "holdout_selected": selected.get("holdout_accuracy"),
-        "memorised": summary["last"].get("wrong_as_given"),
-        "method_used": cell.method,
-        "flops": summary.get("flops"),
-        "seconds": summary["seconds"],
-        "epochs": summary["epochs"],
-        "settings": cell.settings,
-        "run": cell.folder,
-        "commit": " ".join(commits(run.provenance)),
-        "machine": run.provenance["hardware"]["name"],
-        "torch": run.provenance["software"]["torch"],
-        "data": run.provenance["data"]["fingerprint"],
-        "noise_rate": run.provenance["noise"].get("realised_rate"),
-        "rate_used": last["terms"].get("noise_rate"),
-    }
+def _numbers(cell: Cell, known: Facts) -> dict[str, Any]:
+    """Return the line of a run."""
+    place = {"method": cell.row.key, "column": cell.column, "seed": cell.seed}
+    used = {"method_used": cell.method, "settings": cell.settings, "run": cell.folder}
+    found = {**place, **known.numbers, **used}
     return {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
 
 
@@ -184,270 +175,39 @@ def to_json(results: Results) -> str:
     return f'{head},\n  "runs": [\n{rows}\n  ]\n}}\n'
 
 
-def values(results: Results, number: str, **where: Any) -> list[float]:
-    """Return a number of all runs that match, such as `method="ce", column="clean"`."""
-    return [
-        run[number]
-        for run in results["runs"]
-        if run.get(number) is not None and all(run[key] == value for key, value in where.items())
-    ]
-
-
-def spread(results: Results, number: str, **where: Any) -> Spread | None:
-    """Return mean and deviation over the seeds, None if no run has the number."""
-    found = values(results, number, **where)
-    return Spread.of(found) if found else None
-
-
-def published_number(results: Results, number: str, method: str, column: str) -> Spread | None:
-    """Return what others measured in the place of a cell."""
-    numbers = results.get("published", {}).get("numbers", {})
-    entry = numbers.get(number, {}).get(method, {}).get(column)
-    return Spread(entry[0], entry[1], int(entry[2])) if entry else None
-
-
-def relative_seconds(results: Results, method: str) -> float | None:
-    """Return the seconds of an epoch in those of cross entropy, over the columns that both have.
-
-    Other work on the machine only adds to a time, so the quickest seed of a column counts.
-    """
-    plain = next((m["key"] for m in results["methods"] if m.get("method") == REFERENCE), REFERENCE)
-    own, others = 0.0, 0.0
-    for column in results["columns"]:
-        pair = [_pace(results, name, column["name"]) for name in (method, plain)]
-        if pair[0] and pair[1]:
-            own, others = own + pair[0], others + pair[1]
-    return own / others if others else None
-
-
-def _pace(results: Results, method: str, column: str) -> float | None:
-    runs = [r for r in results["runs"] if (r["method"], r["column"]) == (method, column)]
-    return min((r["seconds"] / r["epochs"] for r in runs), default=None)
-
-
-def percent(found: Spread | None, seeds: int, digits: int = 1) -> str:
-    """Return `97.3 ± 0.4`, with n where it is not the number of seeds; – without a number."""
-    if found is None:
-        return "–"
-    n = f" (n = {found.n})" if found.n != seeds else ""
-    return found.percent(digits).removesuffix(" %") + n
-
-
-def difference(ours: Spread | None, theirs: Spread | None) -> str:
-    """Return `+1.20 ▲`; without a mark it may be chance."""
-    if ours is None or theirs is None:
-        return "–"
-    mark = {"above": " ▲", "below": " ▼"}.get(ours.against(theirs), "")
-    return f"{100 * (ours.mean - theirs.mean):+.2f}{mark}"
-
-
-def table(results: Results, number: str, *, rank: bool) -> list[list[str]]:
-    """Return header and rows; ranked, the best of a column is bold and what is near it italic."""
-    names = [column["name"] for column in results["columns"]]
-    keys = [method["key"] for method in results["methods"]]
-    grid = {(k, c): spread(results, number, method=k, column=c) for k in keys for c in names}
-    rows = [["method", *names]]
-    for method in results["methods"]:
-        cells = []
-        for column in names:
-            found = grid[method["key"], column]
-            text = percent(found, results["seeds"])
-            rivals = [grid[key, column] for key in keys] if rank else []
-            cells.append(_ranked(text, found, rivals))
-        rows.append([method["label"], *cells])
-    return rows
-
-
-def _ranked(text: str, found: Spread | None, column: Sequence[Spread | None]) -> str:
-    there = [each for each in column if each is not None]
-    if found is None or len(there) < 2:
-        return text
-    best = max(there, key=lambda each: each.mean)
-    if found.mean == best.mean:
-        return f"**{text}**"
-    return f"*{text}*" if found.mean >= best.mean - best.deviation else text
-
-
-def markdown(rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """Return a Markdown table; after so many columns of words come numbers, to the right."""
-    lines = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    lines.insert(1, [*["---"] * words, *["---:"] * (len(rows[0]) - words)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-PAGE = """\
-# {grid}
-
-{description}
-
-Made by `{command}` from `{grid}.json`; not edited by hand. {cells}
-
-{columns}
-
-{origin}
-
-{spread}. **Bold** is the best of a column, *italic* what is within one
-standard deviation of the best; neither is a test, and differences of that size may be chance. All
-methods train for {epochs} epochs and share everything but what makes the method, and what its
-preset says. Their options are the defaults that `unswayed list` shows{exceptions}
-
-## Test accuracy of the last epoch, %
-
-{last}
-
-## Test accuracy of the epoch selected on the noisy hold-out, %
-
-{selected}
-
-{oracle}{beside}## Wrong labels memorised, %
-
-Of the training images with a wrong label, the share that the last epoch's network predicts as
-labelled. A network that learnt nothing memorises nothing, so read it beside the accuracy.
-
-{memorised}
-{rates}{cost}"""
-
-ORACLE = """\
-## Test accuracy of the best epoch on the test set, %
-
-An oracle: test labels select the epoch, as they do in most papers. It is no number to expect.
-
-{table}
-
-"""
-
-COST = """
-## Cost
-
-The computation of a training, counted by PyTorch: the mean over settings and seeds.
-
-{table}
-"""
-
-DIGITS = 2
-"""Of numbers beside published ones, which have as many."""
-
-BESIDE = """\
-## Beside the published numbers: {what}, %
-
-Ours, theirs ({source}; mean ± deviation of their runs) and the difference, marked ▲ or ▼ where its
-95 % interval (Welch) leaves out zero; – is not measured, or not published.{note}
-
-{table}
-
-"""
-
-WHAT = {
-    "last": "last epoch",
-    "selected": "selected on the noisy hold-out",
-    "oracle_best": "best epoch on the test set (an oracle)",
-}
-
-SELECTED = """\
-The first epoch with the highest accuracy on held-out training images with their *given* labels. No
-test label selects anything.
-
-{table}"""
-
-NO_HOLDOUT = "Nothing was held out, so nothing was selected; `train.holdout=0.1` would do both."
-
-RATES = """
-## Noise rate that methods worked with, %
-
-In the last epoch, by those that want to know the share of wrong labels. Unless an option gives it,
-they estimate it from the noisy hold-out or, where nothing is held out, from the losses.
-
-{table}
-"""
-
-
 def render(results: Results) -> str:
     """Return the page."""
-    count, seeds = len(results["runs"]), results["seeds"]
-    whole = results.get("cells") or len(results["methods"]) * len(results["columns"]) * seeds
-    cells = f"All {whole} trainings are in it."
-    if count < whole:
-        cells = f"{count} of {whole} trainings are in it; a missing one is –."
-    return PAGE.format(
-        grid=results["grid"],
-        description=results["description"],
-        command=results["command"],
-        cells=cells + _failures(results["failures"]),
-        columns="\n".join(
-            f"- **{column['name']}**: `{' '.join(column['words'])}`"
-            + (f", that is: {column['noise']}." if column["noise"] else "")
-            for column in results["columns"]
+    selected = values(results, "selected") or not results["runs"]
+    others = results.get("published", {})
+    known = {
+        "cells": len(results["methods"]) * len(results["columns"]) * results["seeds"],
+        **results,
+        "origin": _origin_text(results),
+        "exceptions": _exceptions(results["methods"]),
+        "last": table(results, "last", rank=True),
+        "selected": table(results, "selected", rank=True) if selected else None,
+        "oracle": (
+            table(results, "oracle_best", rank=True) if values(results, "oracle_best") else None
         ),
-        origin=_origin_words(results),
-        spread=(
-            f"Mean ± sample standard deviation over n = {seeds} seeds, which draw noise, weights "
-            "and order anew"
-            if seeds > 1
-            else "One seed, so no deviation is known"
-        ),
-        epochs=" or ".join(map(str, results["epochs"])) or "–",
-        exceptions=_exceptions(results["methods"]),
-        last=markdown(table(results, "last", rank=True)),
-        selected=(
-            SELECTED.format(table=markdown(table(results, "selected", rank=True)))
-            if values(results, "selected") or not results["runs"]
-            else NO_HOLDOUT
-        ),
-        oracle=(
-            ORACLE.format(table=markdown(table(results, "oracle_best", rank=True)))
-            if values(results, "oracle_best")
-            else ""
-        ),
-        beside=_beside(results),
-        memorised=markdown(table(results, "memorised", rank=False)),
-        rates=_rates(results),
-        cost=_cost(results),
-    )
+        "published": [
+            {**others, "what": WHAT[number], "rows": beside(results, number)}
+            for number in others.get("numbers", {})
+        ],
+        "memorised": table(results, "memorised", rank=False),
+        "rates": rates(results),
+        "cost": cost(results),
+    }
+    return fill("grid.md.j2", **known)
 
 
-def _beside(results: Results) -> str:
-    """Return a section for each kind of number that others published."""
-    sections = []
-    for number in results.get("published", {}).get("numbers", {}):
-        others = results["published"]
-        rows = markdown(beside(results, number))
-        note = f" {others['note']}" if others.get("note") else ""
-        sections.append(
-            BESIDE.format(what=WHAT[number], source=others["source"], note=note, table=rows)
-        )
-    return "".join(sections)
-
-
-def beside(results: Results, number: str) -> list[list[str]]:
-    """Return header and rows, each cell `ours / theirs / difference`."""
-    names = [column["name"] for column in results["columns"]]
-    rows = [["method", *names]]
-    for method in results["methods"]:
-        cells = []
-        for column in names:
-            ours = spread(results, number, method=method["key"], column=column)
-            theirs = published_number(results, number, method["key"], column)
-            words = [
-                percent(ours, results["seeds"], DIGITS),
-                percent(theirs, theirs.n if theirs else 0, DIGITS),
-                difference(ours, theirs),
-            ]
-            cells.append(" / ".join(words) if ours or theirs else "–")
-        rows.append([method["label"], *cells])
-    return rows
-
-
-def _exceptions(methods: Sequence[Mapping[str, Any]]) -> str:
-    """Return the end of a sentence on options: which methods are given others."""
+def _exceptions(methods: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each choice of options that are no defaults."""
     groups: dict[str, list[str]] = {}
     for method in methods:
         if method["options"]:
             groups.setdefault(" ".join(method["options"]), []).append(method["label"])
     lines = [f"- {', '.join(labels)}: `{options}`" for options, labels in groups.items()]
-    lines += [
-        f"- {method['label']}: {_presets(method)}" for method in methods if "presets" in method
-    ]
-    return ", except:\n\n" + "\n".join(lines) if lines else "."
+    return lines + [f"- {m['label']}: {_presets(m)}" for m in methods if "presets" in m]
 
 
 def _presets(method: Mapping[str, Any]) -> str:
@@ -458,14 +218,7 @@ def _presets(method: Mapping[str, Any]) -> str:
     return "; ".join(f"{preset}: {', '.join(names)}" for preset, names in columns.items())
 
 
-def _failures(failures: Mapping[str, str]) -> str:
-    if not failures:
-        return ""
-    lines = [f"- `{cell}`: {why}" for cell, why in failures.items()]
-    return "\n\nThese failed:\n\n" + "\n".join(lines)
-
-
-def _origin_words(results: Results) -> str:
+def _origin_text(results: Results) -> str:
     origin = results["origin"]
     same = [f"{k} {v}" for k, v in origin.items() if not isinstance(v, dict) and k != "name"]
     text = f"Origin: {origin['name']}; " if isinstance(origin.get("name"), str) else "Origin: "
@@ -486,27 +239,3 @@ def _whose(runs: Sequence[Mapping[str, Any]], key: str, value: str) -> str:
     found = [run for run in runs if str(run.get({"name": "machine"}.get(key, key))) == value]
     places = dict.fromkeys(f"{run['method']}, {run['column']}" for run in found)
     return f": {'; '.join(places)}" if places else ""
-
-
-def _rates(results: Results) -> str:
-    found = [m for m in results["methods"] if values(results, "rate_used", method=m["key"])]
-    if not found:
-        return ""
-    names = [column["name"] for column in results["columns"]]
-
-    def line(label: str, number: str, key: str) -> list[str]:
-        spreads = [spread(results, number, method=key, column=name) for name in names]
-        return [label, *(percent(each, results["seeds"]) for each in spreads)]
-
-    rows = [["", *names], line("realised", "noise_rate", found[0]["key"])]
-    rows += [line(method["label"], "rate_used", method["key"]) for method in found]
-    return RATES.format(table=markdown(rows))
-
-
-def _cost(results: Results) -> str:
-    """Return the section, nothing where no run has counted."""
-    rows = [["method", "PFLOP"]]
-    for method in results["methods"]:
-        if flops := values(results, "flops", method=method["key"]):
-            rows.append([method["label"], f"{fmean(flops) / 1e15:.3g}"])
-    return COST.format(table=markdown(rows)) if len(rows) > 1 else ""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 
 from unswayed import __version__
 from unswayed.errors import (
@@ -22,13 +25,18 @@ VERBS = {
     "predict": "Classify image files with a finished run.",
     "compare": "Put finished runs side by side.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",
-    "figure": "Measure and draw a figure of the paper, or one that it lacks.",
     "data": "Look at data before training on them.",
     "noise": "Make, look at and compare files of noisy labels.",
     "list": "List what a recipe can name: components, their options, defaults and papers.",
     "demo": "See the effect: cross entropy and CTRR on digits with wrong labels.",
 }
-"""Name and first sentence of each verb; its module is imported only when it is called for."""
+"""Name and first sentence of each verb; its module is imported only when it is called for.
+
+A module of a verb imports what needs PyTorch inside its functions: help is shown at once.
+"""
+
+BROKEN_PIPE = 141
+"""What a shell shows for a program whose reader has left: 128 and the number of SIGPIPE."""
 
 
 def parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -45,37 +53,79 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
             verb.description = module.__doc__
             verb.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(verb)
-            verb.set_defaults(run_verb=module.run)
+            verb.set_defaults(run_verb=module.run, help_of_verb=verb.format_help)
     return top
 
 
-def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments; `key=value` may also stand behind an option."""
-    top = parser(words[0] if words else None)
-    args, rest = top.parse_known_args(words)
-    late = all("=" in word and not word.startswith("-") for word in rest)
-    if rest and not (late and hasattr(args, "words")):
-        top.error(f"unrecognized arguments: {' '.join(rest)}")
+def parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments; overrides may also stand behind an option."""
+    if argv and not argv[0].startswith("-") and argv[0] not in VERBS:
+        from unswayed.registry import did_you_mean
+
+        raise UsageError(f"there is no verb {argv[0]!r}; {did_you_mean(argv[0], VERBS)}")
+    return parse_with_overrides(parser(argv[0] if argv else None), argv)
+
+
+def parse_with_overrides(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None = None
+) -> argparse.Namespace:
+    """Parse, and add each `key=value` that stands behind an option to `overrides`."""
+    args, rest = parser.parse_known_args(argv)
+    late = all("=" in each and not each.startswith("-") for each in rest)
+    if rest and not (late and hasattr(args, "overrides")):
+        shown = getattr(args, "help_of_verb", parser.format_help)()
+        parser.error(
+            _unrecognized(rest, argv or sys.argv, shown, overrides=hasattr(args, "overrides"))
+        )
     if rest:
-        args.words += rest
+        args.overrides += rest
     return args
+
+
+def _unrecognized(
+    rest: Sequence[str], argv: Sequence[str], help_of_verb: str, *, overrides: bool
+) -> str:
+    from unswayed.cli.hints import hint
+
+    options = re.findall(r"--[a-z][a-z-]*", help_of_verb)
+    advice = hint(rest[0], argv, options, overrides=overrides)
+    return f"unrecognized arguments: {' '.join(rest)}" + (f"; {advice}" if advice else "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
-    words = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
-    args = parsed(words)
+    argv = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
+
+    def run() -> int:
+        args = parsed(argv)
+        return int(args.run_verb(args))
+
+    return run_safely(run)
+
+
+def run_safely(verb: Callable[[], int]) -> int:
+    """Run a verb and return its exit code; what the user can mend is said in one line."""
     try:
-        code: int = args.run_verb(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            code = verb()
+            print(end="", flush=True)  # a disk that is full is noticed here, not at Python's end
+            return code
     except UsageError as error:
         return _fail(str(error), 2)
     except InterruptedRunError as stopped:
         return _fail(str(stopped), stopped.exit_code)
+    except BrokenPipeError:  # no failure: `entry` leaves without a word
+        raise
     except (NonFiniteLossError, DamagedFileError, OSError) as error:
         return _fail(str(error), 1)
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
-    return code
+
+
+def _note(message: Warning | str, *_where: object, **_more: object) -> None:
+    """Show a warning as one line, without the place in the source."""
+    print(f"unswayed: note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
@@ -84,5 +134,14 @@ def _fail(message: str, code: int) -> int:
 
 
 def entry() -> None:
-    """Be the `unswayed` command."""
-    sys.exit(main())
+    """Be the `unswayed` command; where the reader has left, as `head` does, end quietly."""
+    try:
+        try:
+            code = main()
+        finally:
+            print(end="", flush=True)
+    except OSError as error:
+        # Python flushes once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE if isinstance(error, BrokenPipeError) else 1
+    sys.exit(code)

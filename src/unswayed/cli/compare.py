@@ -10,8 +10,6 @@ import sys
 
 from unswayed.cli.show import comparison_table, console
 from unswayed.errors import UsageError
-from unswayed.report.table import comparison
-from unswayed.training.run import find_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
+    from unswayed.report.table import comparison
+    from unswayed.runs import find_runs
+
     runs = {run.path.resolve(): run for path in args.runs for run in find_runs(path)}
     for run in runs.values():
         if not run.finished:

@@ -10,7 +10,6 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from unswayed.cli.loading import data_progress
 from unswayed.data.inspect import Findings, inspect
@@ -39,23 +38,26 @@ def lines(found: Findings) -> list[str]:
     for split, counts in found.counts.items():
         total = sum(counts.values())
         text.append(f"{split}: {total} images, {len(counts)} classes")
-        text += [f"  {name}: {count}" for name, count in _first(counts.most_common())]
+        text += _first(f"  {name}: {count}" for name, count in counts.most_common())
     text.append("formats: " + _counted(found.formats))
     text.append("modes: " + _counted(found.modes))
     text.append("sizes: " + _counted({f"{w}×{h}": n for (w, h), n in found.sizes.items()}))
     text.append(f"unreadable: {len(found.unreadable)}")
-    text += [f"  {name}: {why}" for name, why in _first(found.unreadable.items())]
+    text += _first(f"  {name}: {why}" for name, why in found.unreadable.items())
     text.append(f"duplicates by content: {len(found.duplicates)} groups")
-    text += [f"  {' = '.join(ids[:5])}" for ids in _first(found.duplicates)]
+    text += _first(f"  {' = '.join(ids[:5])}" for ids in found.duplicates)
     if found.conflicts:
         text.append(f"of these with different labels: {len(found.conflicts)} groups")
-        text += [f"  {' = '.join(ids[:5])}" for ids in _first(found.conflicts)]
+        text += _first(f"  {' = '.join(ids[:5])}" for ids in found.conflicts)
     text += [f"note: {remark}" for remark in found.remarks]
     return [*text, f"train on it: {found.command}"]
 
 
-def _first(items: Iterable[Any]) -> list[Any]:
-    return list(items)[:SHOWN]
+def _first(items: Iterable[str]) -> list[str]:
+    """Return the first lines, and how many there are besides."""
+    every = list(items)
+    more = len(every) - SHOWN
+    return every[:SHOWN] + ([f"  and {more} more"] if more > 0 else [])
 
 
 def _counted(counts: Counter[str] | dict[str, int]) -> str:

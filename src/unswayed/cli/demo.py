@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
 from unswayed.errors import UsageError
-from unswayed.recipe import Recipe
 from unswayed.report.chart import Line, Panel, chart
-from unswayed.report.table import comparison, method_of
-from unswayed.training.files import write_json, write_text
-from unswayed.training.run import Run
+
+if TYPE_CHECKING:
+    from unswayed.runs import Run
 
 RECIPES = ("digits-ce", "digits")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("words", nargs="*", metavar="key=value", help="overrides for both methods")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for both methods")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0 on (1)")
     parser.add_argument("--runs", default="runs/demo", help="where the runs go (runs/demo)")
     parser.add_argument("--save", metavar="DIR", help="also write demo.json and demo.svg there")
@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train both, then show table, plot and folders."""
-    if args.seeds < 1 or any(word.startswith("train.seed=") for word in args.words):
+    from unswayed.files import write_json, write_text
+    from unswayed.recipe import Recipe
+    from unswayed.report.table import comparison
+
+    if args.seeds < 1 or any(each.startswith("train.seed=") for each in args.overrides):
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     folder = Path(args.runs)
     if args.save:
@@ -40,10 +44,12 @@ def run(args: argparse.Namespace) -> int:
     for name in RECIPES:
         group = []
         contrast = ("framework.", "regularizer.")
-        words = [w for w in args.words if name != "digits-ce" or not w.startswith(contrast)]
+        overrides = [
+            each for each in args.overrides if name != "digits-ce" or not each.startswith(contrast)
+        ]
         for seed in range(args.seeds):
-            recipe = Recipe.load(name, *words, f"train.seed={seed}")
-            title = f"{method_of(dict(recipe.sections))}, seed {seed}"
+            recipe = Recipe.load(name, *overrides, f"train.seed={seed}")
+            title = f"{recipe.label}, seed {seed}"
             group.append(watched(recipe, folder / f"{name}-seed{seed}", title))
         groups.append(group)
     rows = comparison([made for group in groups for made in group])
@@ -66,12 +72,12 @@ def picture(groups: list[list[Run]]) -> str:
 
     def lines(key: str) -> list[Line]:
         return [
-            Line(method_of(group[0].recipe), [[row.get(key) for row in r.metrics] for r in group])
+            Line(group[0].method, [[getattr(row, key) for row in r.metrics] for r in group])
             for group in groups
         ]
 
-    noise = groups[0][0].provenance["noise"]
-    title = f"digits, {100 * noise.get('realised_rate', 0):.0f} % of the training labels wrong"
+    rate = groups[0][0].provenance.noise.realised_rate or 0.0
+    title = f"digits, {100 * rate:.0f} % of the training labels wrong"
     return chart(
         [
             Panel("test accuracy", lines("test_accuracy")),
@@ -87,10 +93,10 @@ def results(groups: list[list[Run]]) -> dict[str, object]:
         "command": "unswayed demo",
         "runs": [
             {
-                "method": method_of(made.recipe),
-                "recipe": made.recipe,
-                "provenance": made.provenance,
-                "summary": made.summary,
+                "method": made.method,
+                "recipe": made.recipe.sections,
+                "provenance": made.provenance.model_dump(),
+                "summary": made.summary.model_dump(exclude_none=True),
             }
             for group in groups
             for made in group

@@ -13,9 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.build import evaluate
 from unswayed.cli.show import console
-from unswayed.training.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and print."""
+    from unswayed.runs import Run
+    from unswayed.session import evaluate
+
     found = evaluate(Run(args.run))
     if args.json:
         print(json.dumps(found, indent=2, ensure_ascii=False))

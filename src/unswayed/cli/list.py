@@ -3,78 +3,49 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Iterator
 
-from unswayed import methods
 from unswayed.errors import UsageError
-from unswayed.recipe import REGISTRIES, SECTIONS, TABLES, TRAIN, shipped
-from unswayed.registry import Component, did_you_mean
-from unswayed.report.options import default_words
-
-KINDS = ("recipes", "grids", "methods", *TABLES)
-PLURALS = {
-    "recipe": "recipes",
-    "grid": "grids",
-    "method": "methods",
-    "noises": "noise",
-    "view": "views",
-    "losses": "loss",
-    "optimizers": "optimizer",
-    "schedules": "schedule",
-}
+from unswayed.report.catalogue import Entry, Kind, catalogue, written
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("kind", metavar="KIND", nargs="?", help=", ".join(KINDS))
+    names = ", ".join(kind.name for kind in written())
+    parser.add_argument("kind", metavar="KIND", nargs="?", help=names)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one kind, or all."""
-    kind = args.kind
-    if kind is not None:
-        kind = PLURALS.get(kind, kind)
-        kind = kind if kind in KINDS else kind.removesuffix("s")
-        if kind not in KINDS:
-            raise UsageError(f"there is nothing called {args.kind!r}; {did_you_mean(kind, KINDS)}")
-    for number, each in enumerate([kind] if kind else KINDS):
-        print(("\n" if number else "") + "\n".join(_lines(each)))
+    kinds = catalogue()
+    for number, kind in enumerate(_asked_for(args.kind, kinds) if args.kind else kinds):
+        print(("\n" if number else "") + "\n".join(_lines(kind)))
     return 0
 
 
-def _lines(kind: str) -> list[str]:
-    if kind == "recipes":
-        return ["[recipes]", *(f"  {name}: {about}" for name, about in shipped().items())]
-    if kind == "grids":
-        return ["[grids]", *(f"  {name}: {about}" for name, about in shipped("grid").items())]
-    if kind == "methods":
-        return ["[methods]", *(line for name in methods.names() for line in _method(name))]
-    if kind == "train":
-        return ["[train]", *_options(TRAIN, "  ")]
-    sections = [each for each in SECTIONS if f"{each}.".startswith(f"{kind}.")]
-    registry = REGISTRIES[sections[0]]
-    lines = [" and ".join(f"[{section}]" for section in sections)]
-    for name in registry.names():
-        component = registry[name]
-        paper = f" ({component.paper})" if component.paper else ""
-        lines += [
-            f"  {name}: {component.summary.rstrip('.')}{paper}",
-            *_options(component, "      "),
-        ]
-    return lines
+def _asked_for(word: str, kinds: list[Kind]) -> list[Kind]:
+    """Return the kinds that a word means, be it singular or plural."""
+    forms = {word, f"{word}s", word.removesuffix("s"), word.removesuffix("es")}
+    found = [kind for kind in kinds if {kind.name, kind.name.partition(".")[0]} & forms]
+    if not found:
+        from unswayed.registry import did_you_mean
+
+        hint = did_you_mean(word, [kind.name for kind in kinds])
+        raise UsageError(f"there is nothing called {word!r}; {hint}")
+    return found
 
 
-def _method(name: str) -> list[str]:
-    method = methods.get(name)
-    origin = ", ".join(filter(None, (method.paper, method.equation)))
-    lines = [f"  {name}: {method.title}" + (f" ({origin})" if origin else "")]
-    presets = ", ".join(f"{name}/{preset}" for preset in method.presets)
-    return lines + ([f"      presets: {presets}"] if presets else [])
+def _lines(kind: Kind) -> Iterator[str]:
+    yield " and ".join(f"[{place}]" for place in kind.places)
+    for entry in kind.entries:
+        if entry.name:
+            paper = f" ({entry.paper})" if entry.paper else ""
+            yield f"  {entry.name}: {entry.about}{paper}"
+        yield from _details(entry, "      " if entry.name else "  ")
 
 
-def _options(component: Component[Any], indent: str) -> list[str]:
-    return [
-        f"{indent}{name} = {default_words(p)}{'  # ' * bool(text)}{text}"
-        for name, p in component.options.items()
-        for text in [component.help.get(name, "").rstrip(".")]
-    ]
+def _details(entry: Entry, indent: str) -> Iterator[str]:
+    if entry.presets:
+        yield f"{indent}presets: {', '.join(entry.presets)}"
+    for option in entry.options:
+        yield f"{indent}{option.name} = {option.default}{'  # ' * bool(option.help)}{option.help}"

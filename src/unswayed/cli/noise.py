@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +19,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from unswayed.build import facts_of
 from unswayed.cli.loading import data_progress
 from unswayed.cli.show import console
-from unswayed.data import Splits
 from unswayed.errors import UsageError
-from unswayed.noise import Noise
 from unswayed.noise.labels import SUFFIXES, LabelFile, encode, read
-from unswayed.recipe import Recipe
 from unswayed.report.heatmap import heatmap
-from unswayed.training.files import atomic
+
+if TYPE_CHECKING:
+    from unswayed.data import Splits
+    from unswayed.noise import Noise
+    from unswayed.recipe import Recipe
 
 WIDEST = 20
 """Classes of the largest matrix that is printed whole, flips that are listed of a larger one."""
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     make = actions.add_parser("make", help="draw noise and save the labels")
-    make.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    make.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
     make.add_argument("--out", metavar="FILE", required=True, help="a .npz or .csv file to write")
     inspect = actions.add_parser("inspect", help="say what a file of labels holds")
     inspect.add_argument("file", metavar="FILE", help="a .npz or .csv file of `make`")
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do one of the three."""
     if args.action == "make":
-        _make(args.words, Path(args.out))
+        _make(args.overrides, Path(args.out))
     elif args.action == "inspect":
         _inspect(read(args.file), args.svg)
     else:
@@ -57,11 +58,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _make(words: list[str], out: Path) -> None:
+def _make(overrides: list[str], out: Path) -> None:
     if out.suffix not in SUFFIXES:
         raise UsageError(f"--out: {out} does not end in {' or '.join(SUFFIXES)}")
-    named = bool(words) and "=" not in words[0]
-    recipe = Recipe.load(*words) if named else Recipe.load("digits", *words)
+    from unswayed.recipe import Recipe
+
+    named = bool(overrides) and "=" not in overrides[0]
+    recipe = Recipe.load(*overrides) if named else Recipe.load("digits", *overrides)
     with data_progress():
         labels = drawn(recipe)
     _write(out, encode(labels, out.suffix), "--out")
@@ -71,6 +74,8 @@ def _make(words: list[str], out: Path) -> None:
 
 def drawn(recipe: Recipe) -> LabelFile:
     """Return the labels that a training of this recipe would be given."""
+    from unswayed.build import facts_of
+
     splits: Splits = recipe.build("data")
     data, seed = splits.train, recipe.settings.seed
     noise: Noise = recipe.build("noise", facts_of(data))
@@ -86,6 +91,8 @@ def drawn(recipe: Recipe) -> LabelFile:
 
 
 def _write(path: Path, content: bytes, option: str) -> None:
+    from unswayed.files import atomic
+
     try:
         with atomic(path.resolve()) as temporary:
             temporary.write_bytes(content)

@@ -8,12 +8,7 @@ import io
 import sys
 from pathlib import Path
 
-import torch
-
-from unswayed.data.decode import decode
 from unswayed.errors import UsageError
-from unswayed.training.files import write_text
-from unswayed.training.run import Run
 
 BATCH = 64
 
@@ -30,16 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Predict what can be read; name what cannot, and then exit with 1."""
+    import torch
+
+    from unswayed.data.decode import decode
+    from unswayed.runs import Run
+
     found = Run(args.run)
     net, config = found.classifier(args.weights), found.config
-    size = (config["image_size"][0], config["image_size"][1])
     rows: list[tuple[str, str, float]] = []
     failed = 0
     for start in range(0, len(args.images), BATCH):
         paths, images = [], []
         for path in args.images[start : start + BATCH]:
             try:
-                images.append(decode(path, config["channels"], size, config["resize"]))
+                images.append(decode(path, config.channels, config.image_size, config.resize))
                 paths.append(path)
             except UsageError as error:
                 failed += 1
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         if images:
             probability, label = net.predict_proba(torch.stack(images)).max(dim=1)
             for path, p, k in zip(paths, probability.tolist(), label.tolist(), strict=True):
-                rows.append((path, config["classes"][k], p))
+                rows.append((path, config.classes[k], p))
     _show(rows, args.csv)
     return 1 if failed else 0
 
@@ -57,6 +56,8 @@ def _show(rows: list[tuple[str, str, float]], target: str | None) -> None:
         for path, label, probability in rows:
             print(f"{path}\t{label}\t{probability:.4f}")
         return
+    from unswayed.files import write_text
+
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("path", "label", "probability"))

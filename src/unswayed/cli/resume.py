@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 
 from unswayed.cli.train import show_run, watched
-from unswayed.recipe import Recipe
-from unswayed.training.run import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Resume, and print the numbers."""
+    from unswayed.runs import Run
+
     found = Run(Path(args.run))
-    show_run(watched(Recipe.load(found.path / "recipe.toml"), found.path))
+    show_run(watched(found.recipe, found.path))
     return 0

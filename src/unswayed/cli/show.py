@@ -6,13 +6,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from unswayed.errors import UsageError
-from unswayed.report.table import Row, Spread
+
+if TYPE_CHECKING:
+    from unswayed.report.table import Compared, Spread
 
 
 def console() -> Console:
@@ -20,7 +23,7 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
 
 
-def comparison_table(rows: Sequence[Row], *, oracle: bool) -> Table:
+def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
     """Return the table of `compare` and `demo`."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("method")

@@ -1,69 +1,75 @@
 """Train a recipe.
 
 RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); without one,
-the digits are trained on. Overrides are words such as noise.rate=0.4 loss.name=gce train.epochs=20.
+the digits are trained on. Overrides are such as noise.rate=0.4 loss.name=gce train.epochs=20.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from unswayed.build import train
 from unswayed.cli.loading import data_progress
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
-from unswayed.recipe import Recipe
-from unswayed.report.table import comparison, method_of
-from unswayed.training.run import Run
+
+if TYPE_CHECKING:
+    from unswayed.recipe import Recipe
+    from unswayed.runs import Run
+    from unswayed.session import Opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("words", nargs="*", metavar="RECIPE key=value")
+    parser.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
     parser.add_argument("--run", metavar="DIR", help="the run folder (default: a new one in runs/)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, and print the numbers."""
-    named = bool(args.words) and "=" not in args.words[0]
-    recipe = Recipe.load(*args.words) if named else Recipe.load("digits", *args.words)
+    from unswayed.recipe import Recipe
+
+    named = bool(args.overrides) and "=" not in args.overrides[0]
+    recipe = Recipe.load(*args.overrides) if named else Recipe.load("digits", *args.overrides)
     show_run(watched(recipe, args.run))
     return 0
 
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
     """Train with a progress bar, and say first what is trained on what."""
-    begun: list[Run] = []
-    with Watcher(title or method_of(dict(recipe.sections))) as watcher:
+    from unswayed.session import Opened, fit
 
-        def begin(run: Run) -> None:
-            begun.append(run)
-            watcher.console.print(introduction(run), highlight=False, soft_wrap=True, markup=False)
+    with Watcher(title or recipe.label) as watcher, data_progress() as clear:
+        for event in fit(recipe, run=folder):
+            if isinstance(event, Opened):
+                opened = event
+                clear()
+                words = introduction(event)
+                watcher.console.print(words, highlight=False, soft_wrap=True, markup=False)
+            watcher(event)
+    return opened.run
 
-        with data_progress():
-            made = train(recipe, run=folder, watch=watcher, begin=begin)
-    if not begun:
-        print(f"{made.path} is finished already; nothing was trained", file=sys.stderr)
-    return made
 
-
-def introduction(run: Run) -> str:
-    """Return two lines on the data, the noise and the folder."""
-    resumed = bool(run.metrics)
-    data, noise = run.provenance["data"], run.provenance["noise"]
-    held = f", {data['held_out']} held out" if data["held_out"] else ""
-    realised = noise.get("realised_rate")
-    wrong = f"; {100 * realised:.1f} % of the labels are wrong" if realised is not None else ""
+def introduction(opened: Opened) -> str:
+    """Return a few lines on the data, the noise and the folder."""
+    run = opened.run
+    if opened.state == "finished":
+        return f"{run.path} is finished already; nothing was trained"
+    data, rate = run.provenance.data, run.provenance.noise.realised_rate
+    held = f", {data.held_out} held out" if data.held_out else ""
+    wrong = f"{100 * rate:.1f} % of the labels are wrong\n" if rate is not None else ""
+    skipped = f"unreadable files left out: {data.skipped} (listed in {run.path}/skipped.json)\n"
     return (
-        f"{data['samples']} training images{held}, {data['test']} test images, "
-        f"{len(data['classes'])} classes{wrong}\n"
-        f"{'going on with' if resumed else 'run folder'}: {run.path}"
+        f"{data.samples} training images{held}, {data.test} test images, "
+        f"{len(data.classes)} classes\n{wrong}{skipped if data.skipped else ''}"
+        f"{'going on with' if opened.state == 'resumed' else 'run folder'}: {run.path}"
     )
 
 
 def show_run(run: Run) -> None:
     """Print the numbers of a finished run."""
+    from unswayed.report.table import comparison
+
     console().print(comparison_table(comparison([run]), oracle=False))
     print(run.path)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unswayed.data import Dataset, Splits, register
-from unswayed.data.cache import Cache
+from unswayed.data.cache import Cache, check_memory
 from unswayed.data.listing import Listing
 from unswayed.data.locate import expect, find
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
-from unswayed.types import AbsolutePath, Count, Fraction
+from unswayed.types import AbsolutePath, Fraction, Side
 
 CLASSES = (
     *("cat", "lynx", "wolf", "coyote", "cheetah"),
@@ -35,7 +35,7 @@ NEEDS = (
 @register("animal10n", paper="Song et al., ICML 2019")
 def animal10n(
     root: AbsolutePath | None = None,
-    size: Count = SIDE,
+    size: Side = SIDE,
     cache: Cache = "auto",
     max_bad: Fraction = 0.01,
 ) -> Splits:
@@ -79,7 +79,8 @@ def _from_files(place: Path, split: str, how: Reading) -> Dataset:
         raise UsageError(f"{folder} holds no .jpg files; unpack the archive again")
     labels = [CLASSES[_label(path)] for path in paths]
     ids = [f"animal10n/{split}/{path.stem}" for path in paths]
-    return read(Listing(paths, ids, labels, labels if split == "test" else None), CLASSES, how)
+    trusted = labels if split == "test" else None
+    return read(Listing(paths, ids, labels, trusted, root=place), CLASSES, how)
 
 
 def _label(path: Path) -> int:
@@ -133,6 +134,7 @@ def _whole_numbers(heads: NDArray[np.uint8], place: Path) -> NDArray[np.int64]:
 
 def _resize(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """Resize as files are when they are decoded."""
+    check_memory(3 * len(pixels) * size**2)
     resized = np.empty((len(pixels), 3, size, size), np.uint8)
     for row, image in enumerate(pixels):
         whole = Image.fromarray(np.ascontiguousarray(image.transpose(1, 2, 0)))

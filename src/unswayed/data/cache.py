@@ -79,7 +79,9 @@ def open_images(
 
 
 def choose(cache: Cache, needed: int) -> Cache:
-    """Settle "auto", and refuse to fill a disk."""
+    """Settle "auto", and refuse to fill a disk or the memory."""
+    if cache == "memory":
+        check_memory(needed)
     if cache in ("memory", "stream") or (cache == "auto" and needed <= MEMORY_BYTES):
         return "stream" if cache == "stream" else "memory"
     root = cache_root()
@@ -93,6 +95,18 @@ def choose(cache: Cache, needed: int) -> Cache:
         )
     tell(f"caching {needed / 1e9:.2f} GB in {root}" if fits else "streaming from files", 0, 1)
     return "disk" if fits else "stream"
+
+
+def check_memory(needed: int) -> None:
+    """Refuse images that would take more bytes than this machine has."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise UsageError(
+            f"data.size: the images would take {needed / 1e9:,.1f} GB of memory, and this machine "
+            f"has {there / 1e9:,.1f} GB; choose a smaller data.size"
+        )
 
 
 def cache_root() -> Path:

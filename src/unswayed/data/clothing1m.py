@@ -18,7 +18,7 @@ from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
 from unswayed.randomness import keys_of
-from unswayed.types import AbsolutePath, Count, Fraction, Whole
+from unswayed.types import AbsolutePath, Fraction, Side, Whole
 
 CLASSES = (
     *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
@@ -42,7 +42,7 @@ def clothing1m(
     test: Literal["test", "val"] = "test",
     subset: Whole = 0,
     subset_seed: int | None = None,
-    size: Count = 256,
+    size: Side = 256,
     cache: Cache = "auto",
     max_bad: Fraction = 0.01,
 ) -> Splits:
@@ -145,7 +145,7 @@ def _dataset(
 ) -> Dataset:
     labels = [CLASSES[label] for label in given]
     ids = [f"clothing1m/{key.removeprefix('images/')}" for key in keys]
-    listing = Listing(_paths(base, keys), ids, labels, labels if trusted else None)
+    listing = Listing(_paths(base, keys), ids, labels, labels if trusted else None, root=base)
     return read(listing, CLASSES, how)
 
 

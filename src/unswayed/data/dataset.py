@@ -20,6 +20,13 @@ from unswayed.randomness import Bits, bits, keys_of
 STATISTICS_PIXELS = 2**28
 
 
+class Files(NamedTuple):
+    """Where images lie that are files."""
+
+    root: str
+    paths: tuple[str, ...]  # (N,) relative to the root
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Images with stable ids and labels.
@@ -36,6 +43,7 @@ class Dataset:
     true: NDArray[np.int64] | None = None  # (N,)
     resize: Resize = "crop"  # how files were brought to size, so that new ones can be too
     skipped: Mapping[str, str] = field(default_factory=dict)  # id of an unreadable file -> why
+    files: Files | None = None
     keys: Bits = field(init=False, repr=False)  # (N,) 64 bits per id, what randomness is keyed by
 
     def __post_init__(self) -> None:
@@ -103,6 +111,8 @@ class Dataset:
             given=self.given[rows],
             true=None if self.true is None else self.true[rows],
             ids=tuple(self.ids[row] for row in rows),
+            files=self.files
+            and self.files._replace(paths=tuple(self.files.paths[row] for row in rows)),
         )
 
     def channel_statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -7,11 +7,12 @@ import torch
 import torch.nn.functional as F
 
 from unswayed.data import Dataset, Splits, register, stratified_split
-from unswayed.types import Count, PositiveFraction
+from unswayed.data.cache import check_memory
+from unswayed.types import PositiveFraction, Side
 
 
 @register("digits", paper="Alpaydin & Kaynak, UCI Machine Learning Repository, 1998")
-def digits(size: Count = 16, test_fraction: PositiveFraction = 0.3) -> Splits:
+def digits(size: Side = 16, test_fraction: PositiveFraction = 0.3) -> Splits:
     """1,797 handwritten digits of 8×8 pixels, enlarged, in ten classes.
 
     The split is drawn once and does not depend on the seed of a run: every run is tested on the
@@ -24,6 +25,7 @@ def digits(size: Count = 16, test_fraction: PositiveFraction = 0.3) -> Splits:
     from sklearn.datasets import load_digits  # half a second, and only this data set needs it
 
     raw = load_digits()
+    check_memory(4 * len(raw.target) * size**2)  # they are enlarged as floating-point numbers
     pixels = torch.from_numpy(raw.images).float()[:, None] * (255 / 16)  # (N, 1, 8, 8)
     if size != 8:
         pixels = F.interpolate(pixels, size=(size, size), mode="bilinear", antialias=True)

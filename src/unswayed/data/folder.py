@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from annotated_types import Ge
 
 from unswayed.data import Splits, register
 from unswayed.data.cache import Cache
@@ -13,13 +10,13 @@ from unswayed.data.decode import Resize
 from unswayed.data.listing import class_names, find_splits, list_classes, settle_size
 from unswayed.data.reading import Mode, Reading, read
 from unswayed.errors import UsageError
-from unswayed.types import AbsolutePath, Fraction
+from unswayed.types import AbsolutePath, Fraction, SideOrZero
 
 
 @register("folder")
 def folder(
     path: AbsolutePath,
-    size: Annotated[int, Ge(0)] = 0,
+    size: SideOrZero = 0,
     mode: Mode = "rgb",
     resize: Resize = "crop",
     cache: Cache = "auto",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -43,9 +44,9 @@ class Findings:
 
     @property
     def command(self) -> str:
-        """The command that trains on it."""
-        words = f"data.name={self.kind} data.path={self.path} data.size={self.side}"
-        return f"unswayed train safe {words}"
+        """The command that trains on it, for a shell."""
+        options = f"data.name={self.kind}", f"data.path={self.path}", f"data.size={self.side}"
+        return shlex.join(("unswayed", "train", "safe", *options))
 
 
 def inspect(path: Path) -> Findings:

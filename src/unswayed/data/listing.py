@@ -38,6 +38,7 @@ class Listing:
     ids: list[str] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     true: list[str] | None = None
+    root: Path = Path()  # that the files lie below
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -80,7 +81,7 @@ def find_splits(root: Path) -> tuple[Path, Path | None]:
 
 def list_classes(where: Path, root: Path, *, links: bool) -> Listing:
     """List the images of every class folder, sorted by id."""
-    listing = Listing()
+    listing = Listing(root=root)
     for entry in _entries(where):
         if not entry.is_dir() or entry.name.startswith("."):
             continue

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from annotated_types import Ge
 
 from unswayed.data import Splits, register
 from unswayed.data.cache import Cache
@@ -15,7 +12,7 @@ from unswayed.data.reading import Mode, Reading, read
 from unswayed.data.tables import fill
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
-from unswayed.types import AbsolutePath, Fraction
+from unswayed.types import AbsolutePath, Fraction, SideOrZero
 
 
 @register("manifest")
@@ -23,7 +20,7 @@ def manifest(
     path: AbsolutePath,
     root: AbsolutePath | None = None,
     classes: tuple[str, ...] = (),
-    size: Annotated[int, Ge(0)] = 0,
+    size: SideOrZero = 0,
     mode: Mode = "rgb",
     resize: Resize = "crop",
     cache: Cache = "auto",
@@ -46,7 +43,7 @@ def manifest(
     """
     file = Path(path)
     top = Path(root) if root else file.parent
-    parts = {"train": Listing(), "test": Listing()}
+    parts = {"train": Listing(root=top), "test": Listing(root=top)}
     seen: set[str] = set()
     for where, name in fill(parts, file, top):
         if name in seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from unswayed.data.cache import Cache, open_images
-from unswayed.data.dataset import Dataset
+from unswayed.data.dataset import Dataset, Files
 from unswayed.data.decode import Resize
 from unswayed.data.listing import Listing
 from unswayed.errors import UsageError
@@ -55,4 +56,8 @@ def read(listing: Listing, classes: tuple[str, ...], how: Reading) -> Dataset:
         true=None if listing.true is None else numbers(listing.true),
         resize=how.resize,
         skipped=skipped,
+        files=Files(
+            str(listing.root.absolute()),
+            tuple(os.path.relpath(listing.paths[row], listing.root) for row in rows),
+        ),
     )

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unswayed.data.listing import Listing
 from unswayed.errors import UsageError
-from unswayed.registry import did_you_mean
 
 PATHS = ("path", "file_name", "image")
-KNOWN = (*PATHS, "label", "true_label", "split", "id")
+OPTIONAL = ("true_label", "split", "id")
 TRAIN, TEST = ("train", "training", ""), ("test", "testing", "val", "valid", "validation")
 Row = Mapping[str, Any]
 
@@ -72,12 +72,21 @@ def _parquet(file: Path) -> Iterator[Row]:
     yield from table.to_pylist()
 
 
-def _check_columns(names: Any, where: object) -> None:
+def _check_columns(columns: Iterable[Any], where: object) -> None:
+    """Refuse a table without paths or labels; say what it has, and what it should have."""
+    names = list(map(str, columns))
     if not any(name in names for name in PATHS):
-        hint = did_you_mean(str(next(iter(names), "")), KNOWN)
-        raise UsageError(f"{where} has no column 'path' (or file_name, or image); {hint}")
-    if "label" not in names:
-        raise UsageError(f"{where} has no column 'label'; it has: {', '.join(map(str, names))}")
+        lacks, wanted = "'path' (or file_name, or image)", "path"
+    elif "label" not in names:
+        lacks, wanted = "'label'", "label"
+    else:
+        return
+    close = difflib.get_close_matches(wanted, names, n=1)
+    raise UsageError(
+        f"{where} has no column {lacks}. Its own columns are: {', '.join(names) or 'none'}. "
+        f"Accepted are: {' or '.join(PATHS)}; label; and where known {', '.join(OPTIONAL)}"
+        + (f". By {close[0]!r}, did you mean {wanted!r}?" if close else "")
+    )
 
 
 def fill(parts: Mapping[str, Listing], file: Path, top: Path) -> Iterator[tuple[str, str]]:

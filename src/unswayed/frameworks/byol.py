@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from unswayed.frameworks import BNStats, Encoder, Framework, register
+from unswayed.frameworks import BNStats, Framework, register
 from unswayed.frameworks.heads import HeadStyle, predictor, projector
 from unswayed.frameworks.simsiam import Widths
 from unswayed.schedules import FractionSchedule, value_at
@@ -47,6 +48,7 @@ class BYOL(Framework):
         self.target_backbone = copy.deepcopy(backbone).requires_grad_(False)
         self.target_projector = copy.deepcopy(self.projector).requires_grad_(False)
         self.symmetric, self.momentum = symmetric, momentum
+        self.second = "gradient" if symmetric else "unused"
 
     @torch.no_grad()
     def before_step(self, backbone: nn.Module, progress: float) -> None:
@@ -57,15 +59,16 @@ class BYOL(Framework):
         for moved, towards in zip(target, online, strict=True):
             moved.lerp_(towards, 1 - m)
 
-    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, features: Sequence[Tensor], images: Sequence[Tensor]) -> list[Pairs]:
         """Return q1 against the target's z2 and, if symmetric, q2 against its z1."""
-        directions = [Pairs(self._query(backbone, x1), self._key(x2))]
+        x1, x2 = images
+        directions = [Pairs(self._query(features[0]), self._key(x2))]
         if self.symmetric:
-            directions.append(Pairs(self._query(backbone, x2), self._key(x1)))
+            directions.append(Pairs(self._query(features[1]), self._key(x1)))
         return directions
 
-    def _query(self, backbone: Encoder, x: Tensor) -> Tensor:  # (B, D)
-        out: Tensor = self.predictor(self.projector(backbone(x)))
+    def _query(self, f: Tensor) -> Tensor:  # (B, D)
+        out: Tensor = self.predictor(self.projector(f))
         return out
 
     @torch.no_grad()

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from unswayed.frameworks import BNStats, Encoder, Framework, register
+from unswayed.frameworks import BNStats, Framework, register
 from unswayed.frameworks.heads import HeadStyle, projector
 from unswayed.frameworks.simsiam import Widths
 from unswayed.types import Pairs, Positive
@@ -43,17 +43,23 @@ class SimCLR(Framework):
         self.temperature = temperature
         self.drop_selected_negatives = drop_selected_negatives
 
-    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, features: Sequence[Tensor], images: Sequence[Tensor]) -> list[Pairs]:
         """Return both directions; gradients flow through either side."""
-        u1, u2 = self.projector(backbone(x1)), self.projector(backbone(x2))
+        u1, u2 = (self.projector(f) for f in features)
         return [Pairs(u1, u2), Pairs(u2, u1)]
 
-    def repulsion(self, directions: Sequence[Pairs], selected: Tensor) -> Tensor:
-        """Return (1/2B) Σ_a log Σ_{b≠a} exp(s_ab / t) over the 2B views."""
-        u = F.normalize(torch.cat(directions[0]), dim=1)  # (2B, D)
-        leave_out = torch.eye(len(u), dtype=torch.bool, device=u.device)
+    def repulsion(self, directions: Sequence[Pairs], selected: Tensor, positive: Tensor) -> Tensor:
+        """Return (1/2B) Σ_a log Σ_{b≠a} exp(s_ab / t) of 2B views against all 2M."""
+        (q1, z2), (q2, z1) = directions
+        rows = keys = F.normalize(torch.cat([q1, z2]), dim=1)  # (2B, D)
+        if len(z1) > len(q1):  # keys of other processes are among them
+            rows, keys = (F.normalize(torch.cat(u), dim=1) for u in ((q1, q2), (z1, z2)))
+        itself = torch.zeros_like(selected).scatter_(1, positive[:, None], True)
+        nothing = torch.zeros_like(selected)
+        leave_out = torch.cat(
+            [torch.cat([itself, nothing], dim=1), torch.cat([nothing, itself], dim=1)]
+        )  # (2B, 2M)
         if self.drop_selected_negatives:
-            others = selected & ~torch.eye(len(selected), dtype=torch.bool, device=u.device)
-            leave_out = leave_out | others.repeat(2, 2)
-        logits = (u @ u.T / self.temperature).masked_fill(leave_out, -torch.inf)
+            leave_out = leave_out | (selected & ~itself).repeat(2, 2)
+        logits = (rows @ keys.T / self.temperature).masked_fill(leave_out, -torch.inf)
         return logits.logsumexp(dim=1).mean()

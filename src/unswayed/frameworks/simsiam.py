@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import torch
 from annotated_types import MinLen
 from torch import Tensor
 
-from unswayed.frameworks import BNStats, Encoder, Framework, register
+from unswayed.frameworks import BNStats, Framework, register
 from unswayed.frameworks.heads import HeadStyle, predictor, projector
 from unswayed.types import Count, Pairs
 
@@ -42,12 +43,14 @@ class SimSiam(Framework):
         self.projector = projector(feature_dim, projector_widths, heads)
         self.predictor = predictor(projector_widths[-1], predictor_hidden, heads)
         self.symmetric = symmetric
+        self.second = "gradient" if symmetric else "no gradient"
 
-    def forward(self, backbone: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def forward(self, features: Sequence[Tensor], images: Sequence[Tensor]) -> list[Pairs]:
         """Return q1 against z2 and, if symmetric, q2 against z1."""
-        z1 = self.projector(backbone(x1))  # (B, D)
+        f1, f2 = features
+        z1 = self.projector(f1)  # (B, D)
         with torch.set_grad_enabled(self.symmetric and torch.is_grad_enabled()):
-            z2 = self.projector(backbone(x2))  # (B, D)
+            z2 = self.projector(f2)  # (B, D)
         directions = [Pairs(self.predictor(z1), z2.detach())]
         if self.symmetric:
             directions.append(Pairs(self.predictor(z2), z1.detach()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any
 
 from torch import nn
 
 from unswayed.learners.classifier import Classifier, Ensemble, Network
 from unswayed.registry import Registry
-from unswayed.types import Batch, Overview, Terms
+from unswayed.types import Batch, Overview, Terms, ViewKind
 
 __all__ = ["LEARNERS", "Classifier", "Ensemble", "Learner", "Network", "register"]
 
@@ -22,9 +23,8 @@ class Learner(nn.Module, ABC):
     """
 
     classifier: Network
-    views: Literal["weak", "strong", "two weak", "two strong"] = "weak"
-    """What a batch carries: a weak view; with two strong ones, or with another weak one; or two
-    strong ones alone."""
+    views: Sequence[ViewKind] = ("weak",)
+    """The views that a batch carries."""
 
     restart: float = 0.0
     """Share of the training after which it begins anew; 0 is never. See `Loss.restart`."""

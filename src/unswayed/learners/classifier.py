@@ -57,15 +57,23 @@ class Classifier(Network):
         """
         return (images.contiguous(memory_format=torch.channels_last) - self.mean) / self.std
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Return logits (B, K) of float images in [0, 1], or of uint8 images.
+    def features(self, images: Tensor) -> Tensor:
+        """Return what the linear layer sees, (B, F), of images as `forward` takes them."""
+        if images.dtype == torch.uint8:
+            images = images.to(self.mean.dtype) / 255
+        features: Tensor = self.backbone(self.normalize(images))
+        return features
+
+    def head_of(self, features: Tensor) -> Tensor:
+        """Return logits (B, K) of features (B, F).
 
         They have single precision even under autocast: losses need it near p = 0 and p = 1.
         """
-        if images.dtype == torch.uint8:
-            images = images.to(self.mean.dtype) / 255
-        logits: Tensor = self.head(self.backbone(self.normalize(images)))
-        return single(logits)
+        return single(self.head(features))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits (B, K) of float images in [0, 1], or of uint8 images."""
+        return self.head_of(self.features(images))
 
 
 class Ensemble(Network):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
+from unswayed.memory import Memory
 from unswayed.types import Fraction, Overview
 
 
@@ -47,13 +48,12 @@ class Correction:
 class Targets(nn.Module):
     """What every sample is trained towards: its given label until correction starts."""
 
-    soft: Tensor
     started: Tensor
 
     def __init__(self, options: Correction, num_samples: int, num_classes: int) -> None:
         super().__init__()
         self.options = options
-        self.register_buffer("soft", torch.zeros(num_samples, num_classes))
+        self.soft = Memory(num_samples, num_classes)
         self.register_buffer("started", torch.tensor(False))
 
     def before_epoch(self, overview: Overview) -> None:

@@ -11,7 +11,8 @@ from torch import Tensor
 from unswayed.errors import UsageError
 from unswayed.learners import Classifier, Ensemble, Learner, register
 from unswayed.learners.mixing import draw_mix
-from unswayed.learners.mixture import clean_probability
+from unswayed.memory import Memory
+from unswayed.noise.estimate import clean_probability
 from unswayed.types import Batch, BelowOne, Count, Fraction, NonNegative, Overview, Positive, Terms
 
 
@@ -25,10 +26,8 @@ class DivideMix(Learner):
     """
 
     classifier: Ensemble
-    views = "two weak"
+    views = ("weak", "weak")
     divided: Tensor
-    clean: Tensor
-    history: Tensor
 
     def __init__(
         self,
@@ -67,8 +66,8 @@ class DivideMix(Learner):
             raise UsageError("learner.penalty acts in the warm-up; it needs learner.warmup above 0")
         self.classifier = Ensemble([classifier, new_classifier()])
         self.register_buffer("divided", torch.tensor(False))
-        self.register_buffer("clean", torch.ones(2, num_samples))
-        self.register_buffer("history", torch.full((2, history, num_samples), torch.nan))
+        self.clean = Memory(num_samples, 2, fill=1.0)  # of each network
+        self.history = Memory(num_samples, 2, history, fill=torch.nan)
         self.run_seed, self.warmup, self.ramp = run_seed, warmup, ramp
         self.unlabelled_weight, self.alpha, self.temperature = unlabelled_weight, alpha, temperature
         self.threshold, self.penalty = threshold, penalty
@@ -79,17 +78,19 @@ class DivideMix(Learner):
             return
         self.divided.fill_(True)
         rows = overview.rows
-        slot = overview.epoch % self.history.shape[1]
+        slot = overview.epoch % self.history.values.shape[2]
+        history, clean = self.history[rows], self.clean[rows]  # (n, 2, epochs), (n, 2)
         for k, net in enumerate(self.classifier.members):
             losses = overview.losses(net, rows)
-            self.history[k, slot, rows] = (losses - losses.min()) / spread(losses)
-            self.clean[k, rows] = clean_probability(self.history[k][:, rows].nanmean(dim=0))
+            history[:, k, slot] = (losses - losses.min()) / spread(losses)
+            clean[:, k] = clean_probability(history[:, k].nanmean(dim=1))
+        self.history[rows], self.clean[rows] = history, clean
 
     def forward(self, batch: Batch) -> Terms:
         """Return the sum of both networks' losses."""
         if not self.divided:
             return self._warm(batch)
-        views = (batch.views.weak, *batch.views.again)
+        views = batch.views.weak
         with torch.no_grad():
             logits = torch.stack(
                 [torch.stack([net(x) for x in views]) for net in self.classifier.members]
@@ -100,12 +101,12 @@ class DivideMix(Learner):
         total = labelled + self._unlabelled_weight(batch) * unlabelled + uniform
         seen = logits[:, 0].mean(dim=0)
         losses = F.cross_entropy(seen, batch.labels, reduction="none")
-        kept = (self.clean[:, batch.index] > self.threshold).float().mean()
+        kept = (self.clean[batch.index] > self.threshold).float().mean()
         parts = {"label": losses.mean(), "unlabelled": unlabelled.detach(), "kept": kept}
         return Terms(total, parts, losses, seen)
 
     def _warm(self, batch: Batch) -> Terms:
-        logits = torch.stack([net(batch.views.weak) for net in self.classifier.members])
+        logits = torch.stack([net(batch.views.weak[0]) for net in self.classifier.members])
         log_p = F.log_softmax(logits, dim=2)  # (2, B, K)
         labels = batch.labels.expand(2, -1)[:, :, None]
         losses = -log_p.gather(2, labels).squeeze(2)  # (2, B)
@@ -117,7 +118,7 @@ class DivideMix(Learner):
 
     def _mixmatch(self, k: int, batch: Batch, x: Tensor, guess: Tensor) -> Tensor:
         """Return L_x, L_u and L_reg of network k, as (3,); its peer divides the batch."""
-        w = self.clean[1 - k, batch.index].to(guess.dtype)[:, None]
+        w = self.clean[batch.index][:, 1 - k].to(guess.dtype)[:, None]
         labelled = w.squeeze(1) > self.threshold  # (B,)
         given = F.one_hot(batch.labels, guess.shape[2]).to(guess.dtype)
         refined = w * given + (1 - w) * guess[k]  # eq. 5

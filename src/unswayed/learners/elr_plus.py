@@ -11,10 +11,11 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from unswayed.learners import Classifier, Ensemble, Learner, register
 from unswayed.learners.mixing import draw_mix
+from unswayed.memory import Memory
 from unswayed.types import Batch, BelowOne, Fraction, NonNegative, Positive, Terms
 
 EPS = 1e-4
@@ -28,7 +29,6 @@ class ELRPlus(Learner):
     """
 
     classifier: Ensemble
-    memory: Tensor
 
     def __init__(
         self,
@@ -64,7 +64,8 @@ class ELRPlus(Learner):
         self.first_average = copy.deepcopy(classifier).requires_grad_(False)
         second_average = copy.deepcopy(self.second).requires_grad_(False)
         self.classifier = Ensemble([classifier, second_average])
-        self.register_buffer("memory", torch.zeros(2, num_samples, num_classes))
+        memories = [Memory(num_samples, num_classes) for _ in range(2)]  # of each network
+        self.memories = nn.ModuleList(memories)
         self.run_seed, self.weight, self.beta, self.alpha = run_seed, weight, beta, alpha
         self.decay, self.ramp, self.sharpen_labels = decay, ramp, sharpen_labels
 
@@ -91,7 +92,7 @@ class ELRPlus(Learner):
         totals, regularizers, seen = [], [], []
         for k in (0, 1):
             with torch.no_grad():
-                peer: Tensor = self.average[1 - k](batch.views.weak)  # (B, K)
+                peer: Tensor = self.average[1 - k](batch.views.weak[0])  # (B, K)
             seen.append(peer)
             t = self._remember(k, batch, peer)
             cross_entropy, regularizer = self._losses(k, batch, t)
@@ -109,9 +110,11 @@ class ELRPlus(Learner):
         """Return t_i ← β t_i + (1-β) p_i of the batch, (B, K)."""
         p = peer.softmax(dim=1).clamp(EPS, 1 - EPS)
         p = p / p.sum(dim=1, keepdim=True)
-        t = torch.lerp(p.to(self.memory.dtype), self.memory[k, batch.index], self.beta)
+        memory = self.memories[k]
+        assert isinstance(memory, Memory)
+        t = torch.lerp(p.to(memory.values.dtype), memory[batch.index], self.beta)
         if self.training:
-            self.memory[k, batch.index] = t
+            memory[batch.index] = t
         return t.to(peer.dtype)
 
     def _losses(self, k: int, batch: Batch, t: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,7 +124,7 @@ class ELRPlus(Learner):
         if self.sharpen_labels:
             labels = labels * t
             labels = labels / labels.sum(dim=1, keepdim=True).clamp_min(1e-12)
-        log_p = F.log_softmax(self.online[k](mix(batch.views.weak)), dim=1)
+        log_p = F.log_softmax(self.online[k](mix(batch.views.weak[0])), dim=1)
         p = log_p.exp().clamp(EPS, 1 - EPS)
         aligned = (t * p).sum(dim=1).clamp(max=1 - EPS)
         return -(labels * log_p).sum(dim=1).mean(), torch.log1p(-aligned).mean()

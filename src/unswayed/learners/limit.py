@@ -59,7 +59,7 @@ class LIMIT(Learner):
 
     def forward(self, batch: Batch) -> Terms:
         """Return a total whose gradient with respect to the logits is ĝ / B."""
-        x, y = batch.views.weak, batch.labels
+        x, y = batch.views.weak[0], batch.labels
         frozen = batch.progress < self.warmup
         with torch.set_grad_enabled(not frozen):
             a: Tensor = self.classifier(x)  # (B, K)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import betaincinv
 from torch import Tensor
 
 from unswayed.randomness import bits, uniform
@@ -38,6 +37,8 @@ def draw_mix(batch: Batch, alpha: float, seed: int, purpose: str, copies: int = 
         purpose: makes the draws of one method or network differ from another's.
         copies: how many views of each sample there are, one after the other.
     """
+    from scipy.special import betaincinv  # slow to import, and few methods mix images
+
     index = batch.index.cpu().numpy()
     u = uniform(seed, f"{purpose} share", batch.epoch, index[0])
     share = float(betaincinv(alpha, alpha, u)[0])

@@ -9,7 +9,7 @@ from annotated_types import Ge, Lt
 from torch import Tensor, nn
 
 from unswayed.errors import UsageError
-from unswayed.learners.mixture import clean_probability
+from unswayed.noise.estimate import disagreement_rate, mixture_rate
 from unswayed.types import Overview
 
 RateOption = Literal["estimate", "known"] | Annotated[float, Ge(0), Lt(1)]
@@ -48,11 +48,9 @@ class NoiseRate(nn.Module):
             return
         if len(overview.holdout):
             rows = overview.holdout
-            guess = overview.look(overview.network, rows).argmax(dim=1)
-            found = (guess != overview.given[rows]).float().mean()
+            found = disagreement_rate(overview.look(overview.network, rows), overview.given[rows])
             # An untrained network disagrees for other reasons: only the best one counts.
             found = found if overview.epoch == 1 else torch.minimum(found, self.value)
         else:
-            losses = overview.losses(overview.network, overview.rows)
-            found = 1 - clean_probability(losses).mean()
+            found = mixture_rate(overview.losses(overview.network, overview.rows))
         self.value.copy_(found)

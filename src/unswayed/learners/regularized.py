@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from unswayed.errors import UsageError
-from unswayed.frameworks import Encoder, Framework
+from unswayed.frameworks import Framework
 from unswayed.learners import Classifier, Learner, register
 from unswayed.learners.correction import Correction, Targets, expected
 from unswayed.losses import Loss
 from unswayed.regularizers import Regularizer
-from unswayed.regularizers.pairs import single
+from unswayed.regularizers.pairs import own, single
 from unswayed.schedules import value_at
-from unswayed.types import Batch, Overview, Pairs, Terms
+from unswayed.types import Batch, Beliefs, Overview, Pairs, Terms, ViewKind
 
 
 @register("regularized", paper="Yi et al., CVPR 2022, eq. 8")
@@ -107,29 +107,35 @@ class Regularized(Learner):
         """Return the logits of every view with a label, and what is contrasted with what."""
         if self.joined:
             return self._together(batch)
-        return [self.classifier(batch.views.weak)], self._directions(batch)
-
-    def _directions(self, batch: Batch) -> list[Pairs]:
+        logits: Tensor = self.classifier(batch.views.weak[0])
         if self.framework is None:
-            return []
-        x1, x2 = (self.classifier.normalize(x) for x in batch.views.strong)
+            return [logits], []
+        images = [self.classifier.normalize(x) for x in batch.views.strong]
+        return [logits], self._pairs(self._encode(images, self.framework), images)
+
+    def _encode(self, images: Sequence[Tensor], framework: Framework) -> list[Tensor]:
+        """Return the features (B, F) of the strong views that the framework has a use for."""
         backbone = self.classifier.backbone
-        with running_statistics(backbone, update=self.framework.bn_stats == "both"):
-            return self._pairs(backbone, x1, x2)
+        with running_statistics(backbone, update=framework.bn_stats == "both"):
+            features = [backbone(images[0])]
+            if framework.second != "unused":
+                flows = framework.second == "gradient" and torch.is_grad_enabled()
+                with torch.set_grad_enabled(flows):
+                    features.append(backbone(images[1]))
+        return features
 
     def _together(self, batch: Batch) -> tuple[list[Tensor], list[Pairs]]:
         """Return the logits of the view or views with labels, and all pairs, from one pass."""
-        weak = [batch.views.weak] if self.views == "strong" else []
-        xs = [self.classifier.normalize(x) for x in (*weak, *batch.views.strong)]
-        features = self.classifier.backbone(torch.cat(xs)).chunk(len(xs))
-        found = dict(zip(map(id, xs), features, strict=True))
+        weak = batch.views.weak if "weak" in self.views else ()
+        images = [self.classifier.normalize(x) for x in (*weak, *batch.views.strong)]
+        features = self.classifier.backbone(torch.cat(images)).chunk(len(images))
         labelled = features[:1] if weak else features
         logits = [single(self.classifier.head(each)) for each in labelled]
-        return logits, self._pairs(lambda x: found[id(x)], *xs[-2:])
+        return logits, self._pairs(features[-2:], images[-2:])
 
-    def _pairs(self, encode: Encoder, x1: Tensor, x2: Tensor) -> list[Pairs]:
+    def _pairs(self, features: Sequence[Tensor], images: Sequence[Tensor]) -> list[Pairs]:
         assert self.framework is not None
-        return [Pairs(single(q), single(z)) for q, z in self.framework(encode, x1, x2)]
+        return [Pairs(single(q), single(z)) for q, z in self.framework(features, images)]
 
     def _terms(self, batch: Batch, logits: list[Tensor], directions: list[Pairs]) -> Terms:
         each = [self._label_losses(batch, of_view) for of_view in logits]
@@ -138,9 +144,10 @@ class Regularized(Learner):
         parts = {"label": label.detach()}
         if self.framework is not None and self.regularizer is not None:
             p = torch.stack([of_view.detach().softmax(dim=1) for of_view in logits]).mean(dim=0)
-            weights = self.regularizer.pair_weights(p, batch.labels, batch.progress)  # (B, B)
-            contrast = self.regularizer(directions, weights)
-            contrast = contrast + self.framework.repulsion(directions, weights > 0)
+            rows, positive = Beliefs(p, batch.labels), own(p)
+            weights = self.regularizer.pair_weights(rows, rows, positive, batch.progress)  # (B, B)
+            contrast = self.regularizer(directions, weights, positive)
+            contrast = contrast + self.framework.repulsion(directions, weights > 0, positive)
             total = label + value_at(self.regularizer.weight, batch.progress) * contrast
             parts["contrast"] = contrast.detach()
         return Terms(total, parts, losses.detach(), torch.stack(logits).mean(dim=0).detach())
@@ -155,10 +162,10 @@ class Regularized(Learner):
         return expected(self.loss, logits, targets), against_given
 
 
-def _views(framework: Framework | None, label_view: str) -> Literal["weak", "strong", "two strong"]:
+def _views(framework: Framework | None, label_view: str) -> tuple[ViewKind, ...]:
     if framework is None:
-        return "weak"
-    return "strong" if label_view == "weak" else "two strong"
+        return ("weak",)
+    return ("weak", "strong", "strong") if label_view == "weak" else ("strong", "strong")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ class SupCon(Learner):
     """The backbone learns by contrast alone; a linear head reads it and sends nothing back."""
 
     classifier: Classifier
-    views = "strong"
+    views = ("weak", "strong", "strong")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class SupCon(Learner):
         )  # (2B, D)
         contrast = supcon_loss(u, batch.labels.repeat(2), self.temperature)
         with torch.no_grad():
-            features = net.backbone(net.normalize(batch.views.weak))
+            features = net.backbone(net.normalize(batch.views.weak[0]))
         logits = single(net.head(features))
         losses = F.cross_entropy(logits, batch.labels, reduction="none")
         parts = {"label": losses.detach().mean(), "contrast": contrast.detach()}

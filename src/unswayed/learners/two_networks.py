@@ -80,7 +80,7 @@ class SmallLoss(TwoNetworks):
 
     def forward(self, batch: Batch) -> Terms:
         """Return the objective over the samples that are kept, and records of both networks."""
-        logits: list[Tensor] = [net(batch.views.weak) for net in self.classifier.members]
+        logits: list[Tensor] = [net(batch.views.weak[0]) for net in self.classifier.members]
         losses: list[Tensor] = [
             loss(each, batch.labels, batch.index)
             for loss, each in zip(self.losses, logits, strict=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
+from unswayed.memory import Memory
 from unswayed.types import BelowOne, NonNegative
 
 EPS = 1e-4
@@ -16,8 +16,6 @@ EPS = 1e-4
 @register("elr", paper="Liu et al., NeurIPS 2020, eq. 6")
 class ELR(Loss):
     """CE + λ log(1 - <t, p>): stay close to what was predicted of each sample early on."""
-
-    targets: Tensor  # (N, K) t
 
     def __init__(
         self,
@@ -37,7 +35,7 @@ class ELR(Loss):
         """
         super().__init__()
         self.beta, self.weight = beta, weight
-        self.register_buffer("targets", torch.zeros(num_samples, num_classes))
+        self.targets = Memory(num_samples, num_classes)  # t
 
     @property
     def has_memory(self) -> bool:
@@ -62,6 +60,6 @@ class ELR(Loss):
 
     def _remember(self, logits: Tensor, index: Tensor) -> None:
         """Move the targets of a batch, t ← β t + (1 - β) p."""
-        p = logits.to(self.targets.dtype).softmax(dim=1).clamp(EPS, 1 - EPS)
+        p = logits.to(self.targets.values.dtype).softmax(dim=1).clamp(EPS, 1 - EPS)
         p = p / p.sum(dim=1, keepdim=True)
         self.targets[index] = self.beta * self.targets[index] + (1 - self.beta) * p

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
 from unswayed.losses.best import Best
+from unswayed.noise.estimate import anchor_matrix
 from unswayed.noise.matrix import stochastic
 from unswayed.schedules import restart_epoch
 from unswayed.types import Fraction, Overview
@@ -94,7 +95,7 @@ class Corrected(Loss):
         if overview.epoch < restart_epoch(self.warmup, overview.epochs):
             return
         p = overview.look(self.best.network, overview.rows).cpu().double().numpy()
-        self.use(mixed(estimated_matrix(p, self.percentile), self.identity))
+        self.use(mixed(anchor_matrix(p, self.percentile), self.identity))
         # What is evaluated may be an average of the weights that are trained: both go back.
         self.best.restore(*self.trained, overview.network)
         self.estimated.fill_(True)
@@ -115,28 +116,6 @@ def _fit(overview: Overview) -> Tensor | None:
     if not len(overview.holdout):
         return None
     return -overview.losses(overview.network, overview.holdout).mean()
-
-
-def estimated_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
-    """Return T, (K, K), whose row i is what is predicted at the anchor of class i.
-
-    The anchor is the sample with the largest p_i that is no outlier. Where no positive p_i is
-    left without the outliers, because all are equal, it is the largest of all.
-
-    Args:
-        p: (N, K) predicted probabilities of the training samples.
-        percentile: p_i at or above this percentile of column i are outliers; 0 drops none.
-    """
-    anchors = []
-    for column in p.T:
-        kept = column
-        if percentile > 0:
-            limit = np.percentile(column, percentile, method="higher")
-            kept = np.where(column < limit, column, 0.0)
-        anchors.append(int((kept if kept.any() else column).argmax()))
-    rows = p[anchors]
-    normalised: Matrix = rows / rows.sum(axis=1, keepdims=True)
-    return normalised
 
 
 def mixed(matrix: Matrix, identity: float) -> Matrix:

@@ -9,14 +9,13 @@ from unswayed.errors import UsageError
 from unswayed.losses import Loss, register
 from unswayed.losses.best import Best
 from unswayed.losses.gce import gce_loss
+from unswayed.memory import Memory
 from unswayed.types import BelowOne, Count, Fraction, Overview, PositiveFraction
 
 
 @register("truncated_gce", paper="Zhang & Sabuncu, NeurIPS 2018, sec. 3.3")
 class TruncatedGCE(Loss):
     """Generalized cross entropy on samples with p_y > k; the others, pruned, are a constant."""
-
-    kept: Tensor  # (N,) v, which samples are learned from
 
     def __init__(
         self,
@@ -41,7 +40,8 @@ class TruncatedGCE(Loss):
         super().__init__()
         self.q, self.k, self.start, self.every = q, k, start, every
         self.best = Best(classifier)
-        self.register_buffer("kept", torch.ones(num_samples, dtype=torch.bool))
+        # v, which samples are learned from
+        self.kept = Memory(num_samples, fill=True, dtype=torch.bool)
 
     @property
     def has_memory(self) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-import torchvision
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -22,6 +21,8 @@ class ResNet(Backbone):
     """A torchvision ResNet without its classifier."""
 
     def __init__(self, name: str, in_channels: int, stem: Stem, weights: str | None) -> None:
+        import torchvision  # more than a second, and only these networks need it
+
         super().__init__()
         net = torchvision.models.get_model(name, weights=None)
         self.feature_dim = int(net.fc.in_features)
@@ -85,6 +86,8 @@ def _load(net: nn.Module, name: str, weights: str) -> None:
 
 
 def _fetch(name: str, weights: str) -> dict[str, Tensor]:
+    import torchvision
+
     known = torchvision.models.get_model_weights(name)
     if weights not in known.__members__:
         raise UsageError(

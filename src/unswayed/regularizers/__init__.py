@@ -1,7 +1,7 @@
 """Which pairs attract, and how: the term that λ weighs.
 
-A regularizer answers two questions. `pair_weights`: how much does sample i want to be like sample
-j, a row-stochastic (B, B) matrix. `forward`: what does that cost, given the embeddings.
+A regularizer answers two questions. `pair_weights`: how much does row i want to be like key j, a
+row-stochastic (B, M) matrix. `forward`: what does that cost, given the embeddings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from unswayed.registry import Registry
 from unswayed.regularizers.pairs import Clamp, Form, PairWeight, contrast, normalised_weights
 from unswayed.schedules import Scheduled
-from unswayed.types import Pairs
+from unswayed.types import Beliefs, Pairs
 
 __all__ = [
     "REGULARIZERS",
@@ -40,19 +40,22 @@ class Regularizer(nn.Module, ABC):
         self.weight = weight
 
     @abstractmethod
-    def pair_weights(self, p: Tensor, labels: Tensor, progress: float) -> Tensor:
-        """Return W, (B, B), whose rows sum to one; zero where a pair is not selected.
+    def pair_weights(
+        self, rows: Beliefs, keys: Beliefs, positive: Tensor, progress: float
+    ) -> Tensor:
+        """Return W, (B, M), whose rows sum to one; zero where a pair is not selected.
 
         Args:
-            p: (B, K) the classifier's probabilities on the weak view, without gradient.
-            labels: (B,) given labels.
+            rows: what is believed of the B samples that are attracted.
+            keys: the same of the M samples that attract them.
+            positive: (B,) the key of each row that is its own other view.
             progress: share of the training that is done.
         """
 
-    def forward(self, directions: Sequence[Pairs], weights: Tensor) -> Tensor:
+    def forward(self, directions: Sequence[Pairs], weights: Tensor, positive: Tensor) -> Tensor:
         """Return the mean of the term over the directions, a scalar."""
         costs = [
-            contrast(query, key, weights, form=self.form, clamp=self.clamp)
+            contrast(query, key, weights, positive, form=self.form, clamp=self.clamp)
             for query, key in directions
         ]
         return torch.stack(costs).mean()

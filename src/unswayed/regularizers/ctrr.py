@@ -13,8 +13,9 @@ from unswayed.regularizers import (
     normalised_weights,
     register,
 )
-from unswayed.regularizers.pairs import agreement
+from unswayed.regularizers.pairs import agreement, own
 from unswayed.schedules import NonNegativeSchedule, ThresholdSchedule, value_at
+from unswayed.types import Beliefs
 
 
 def ctrr_loss(
@@ -40,8 +41,9 @@ def ctrr_loss(
         clamp: "similarity" (S ≤ 1-1e-4), or "coordinate" as in the published code.
         pair_weight: weigh a selected pair by p_i·p_j ("soft") or by 1 ("hard").
     """
-    weights = normalised_weights(agreement(p), tau, pair_weight)
-    return contrast(q, z, weights, form=form, clamp=clamp)
+    positive = own(p)
+    weights = normalised_weights(agreement(p, p), positive, tau, pair_weight)
+    return contrast(q, z, weights, positive, form=form, clamp=clamp)
 
 
 @register("ctrr", paper="Yi et al., CVPR 2022, eq. 6")
@@ -67,9 +69,12 @@ class CTRR(Regularizer):
         super().__init__(weight)
         self.tau, self.clamp, self.pair_weight = tau, clamp, pair_weight
 
-    def pair_weights(self, p: Tensor, labels: Tensor, progress: float) -> Tensor:
+    def pair_weights(
+        self, rows: Beliefs, keys: Beliefs, positive: Tensor, progress: float
+    ) -> Tensor:
         """Return W of M_ij = p_i·p_j."""
-        return normalised_weights(agreement(p), value_at(self.tau, progress), self.pair_weight)
+        tau = value_at(self.tau, progress)
+        return normalised_weights(agreement(rows.p, keys.p), positive, tau, self.pair_weight)
 
 
 @register("inner_product", paper="Yi et al., CVPR 2022, eq. 4")

@@ -25,15 +25,19 @@ def single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
-def agreement(p: Tensor) -> Tensor:
-    """Return M_ij = p_i·p_j, (B, B), of probabilities (B, K), without gradient."""
-    with torch.autocast(p.device.type, enabled=False):
-        p = single(p.detach())
-        return p @ p.T
+def own(rows: Tensor) -> Tensor:
+    """Return the positives of rows that are their own keys: sample i belongs to key i, (B,)."""
+    return torch.arange(len(rows), device=rows.device)
+
+
+def agreement(rows: Tensor, keys: Tensor) -> Tensor:
+    """Return M_ij = p_i·p_j, (B, M), of probabilities (B, K) and (M, K), without gradient."""
+    with torch.autocast(rows.device.type, enabled=False):
+        return single(rows.detach()) @ single(keys.detach()).T
 
 
 def similarity(q: Tensor, z: Tensor, clamp: Clamp) -> Tensor:
-    """Return S, (B, B), of rows that are brought to unit length first.
+    """Return S, (B, M), of queries (B, D) and keys (M, D), brought to unit length first.
 
     "coordinate" is the published code: every coordinate is clamped to [ε, 1-ε] after
     normalisation, which makes the space the positive orthant. "similarity" keeps unit vectors.
@@ -47,27 +51,47 @@ def similarity(q: Tensor, z: Tensor, clamp: Clamp) -> Tensor:
         return q @ z.T
 
 
-def normalised_weights(agreement: Tensor, tau: float, pair_weight: PairWeight) -> Tensor:
-    """Return W: agreements below τ are dropped, the diagonal counts 1, rows sum to one."""
+def normalised_weights(
+    agreement: Tensor, positive: Tensor, tau: float, pair_weight: PairWeight
+) -> Tensor:
+    """Return W: agreements below τ are dropped, the positive counts 1, rows sum to one.
+
+    Args:
+        agreement: (B, M).
+        positive: (B,) the key of each row that is its own other view.
+        tau: τ.
+        pair_weight: weigh a selected pair by its agreement ("soft") or by 1 ("hard").
+    """
     if pair_weight not in ("soft", "hard"):
         raise UsageError(f"pair_weight must be 'soft' or 'hard', not {pair_weight!r}")
     selected = agreement >= tau
     kept = agreement if pair_weight == "soft" else torch.ones_like(agreement)
-    v = torch.where(selected, kept, 0).fill_diagonal_(1)
+    v = torch.where(selected, kept, 0).scatter_(1, positive[:, None], 1)
     return v.div_(v.sum(dim=1, keepdim=True))
 
 
-def contrast(q: Tensor, z: Tensor, weights: Tensor, *, form: Form, clamp: Clamp) -> Tensor:
-    """Return (1/B) Σ_i Σ_j W_ij E_ij, with E_ii = -S_ii and E_ij = log(1 - S_ij) or -S_ij.
+def contrast(
+    q: Tensor, z: Tensor, weights: Tensor, positive: Tensor, *, form: Form, clamp: Clamp
+) -> Tensor:
+    """Return (1/B) Σ_i Σ_j W_ij E_ij, with E = -S at the positive and log(1 - S) or -S elsewhere.
 
-    The logarithm only ever sees S ≤ 1 - ε, and on the diagonal it is replaced, not masked by
+    The logarithm only ever sees S ≤ 1 - ε, and at the positive it is replaced, not masked by
     multiplication: a coincident pair costs log ε instead of making the batch NaN.
+
+    Args:
+        q: (B, D) queries.
+        z: (M, D) keys.
+        weights: (B, M).
+        positive: (B,) the key of each row that is its own other view.
+        form: log(1 - S), eq. 6, or -S, eq. 4.
+        clamp: see `similarity`.
     """
     s = similarity(q, z, clamp)
     if form == "inner":
         cost = -s
     elif form == "log":
-        cost = torch.log1p(-s.clamp(max=1 - EPS)).diagonal_scatter(-s.diagonal())
+        at = positive[:, None]
+        cost = torch.log1p(-s.clamp(max=1 - EPS)).scatter(1, at, -s.gather(1, at))
     else:
         raise UsageError(f"form must be 'log' or 'inner', not {form!r}")
     return (weights * cost).sum(dim=1).mean()

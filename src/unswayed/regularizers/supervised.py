@@ -6,6 +6,7 @@ from torch import Tensor
 
 from unswayed.regularizers import Clamp, Form, Regularizer, normalised_weights, register
 from unswayed.schedules import NonNegativeSchedule
+from unswayed.types import Beliefs
 
 
 @register("supervised", paper="Yi et al., CVPR 2022, eq. 1")
@@ -28,7 +29,9 @@ class Supervised(Regularizer):
         super().__init__(weight)
         self.form, self.clamp = form, clamp
 
-    def pair_weights(self, p: Tensor, labels: Tensor, progress: float) -> Tensor:
+    def pair_weights(
+        self, rows: Beliefs, keys: Beliefs, positive: Tensor, progress: float
+    ) -> Tensor:
         """Return W of M_ij = 1{y_i = y_j}."""
-        same = (labels[:, None] == labels[None, :]).to(p.dtype)
-        return normalised_weights(same, 0.5, "hard")
+        same = (rows.labels[:, None] == keys.labels[None, :]).to(rows.p.dtype)
+        return normalised_weights(same, positive, 0.5, "hard")

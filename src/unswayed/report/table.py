@@ -6,11 +6,9 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from scipy.special import stdtrit
-
-from unswayed.training.run import Run
+from unswayed.runs import Run, Summary
 
 LEVEL = 0.95
 """Of all intervals."""
@@ -18,7 +16,9 @@ LEVEL = 0.95
 
 def t_quantile(freedom: float) -> float:
     """Return how many standard errors an interval reaches to either side of a mean."""
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slow to import
+    from scipy.special import stdtrit  # slow to import, and most tables need none of it
+
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slower still
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Row:
+class Compared:
     """A method and its numbers; None where no run had them."""
 
     method: str
@@ -72,44 +72,26 @@ class Row:
     seconds: Spread | None
 
 
-def method_of(recipe: dict[str, Any]) -> str:
-    """Return what was done in a few words, such as `gce + ctrr (byol)` or `coteaching`."""
-    learner = recipe.get("learner", {"name": "regularized"})  # the first runs had no other
-    words = str(recipe["loss"]["name"])
-    if learner["name"] != "regularized":
-        words = learner["name"] + (f" ({words})" if words != "ce" else "")
-    if learner.get("correction"):
-        words += " + label correction"
-    if recipe["regularizer"]["name"] != "none":
-        words += f" + {recipe['regularizer']['name']} ({recipe['framework']['name']})"
-    return words
-
-
-def comparison(runs: Sequence[Run]) -> list[Row]:
+def comparison(runs: Sequence[Run]) -> list[Compared]:
     """Group runs that differ in nothing but the seed; the order is that of first appearance."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        recipe = run.recipe
-        options = {k: v for k, v in recipe["train"].items() if k not in ("seed", "threads")}
-        groups.setdefault(
-            repr({**recipe, "train": options, "description": "", "method": ""}), []
-        ).append(run)
-    return [_row(group) for group in groups.values()]
+        key = run.recipe.key(ignoring=("train.seed", "train.threads"))
+        groups.setdefault(key, []).append(run)
+    return [_compared(group) for group in groups.values()]
 
 
-def _row(group: Sequence[Run]) -> Row:
-    summaries = [run.summary for run in group]
-
-    def spread(pick: Callable[[dict[str, Any]], float | None]) -> Spread | None:
-        values = [value for s in summaries if (value := pick(s)) is not None]
+def _compared(group: Sequence[Run]) -> Compared:
+    def spread(pick: Callable[[Summary], float | None]) -> Spread | None:
+        values = [value for run in group if (value := pick(run.summary)) is not None]
         return Spread.of(values) if values else None
 
-    return Row(
-        method=method_of(group[0].recipe),
-        seeds=tuple(run.recipe["train"]["seed"] for run in group),
-        last=spread(lambda s: s["last"].get("test_accuracy")),
-        selected=spread(lambda s: (s["selected"] or {}).get("test_accuracy")),
-        oracle_best=spread(lambda s: (s["oracle_best"] or {}).get("test_accuracy")),
-        memorised=spread(lambda s: s["last"].get("wrong_as_given")),
-        seconds=spread(lambda s: s["seconds"]),
+    return Compared(
+        method=group[0].method,
+        seeds=tuple(run.provenance.seed for run in group),
+        last=spread(lambda s: s.last.test_accuracy),
+        selected=spread(lambda s: s.selected.test_accuracy if s.selected else None),
+        oracle_best=spread(lambda s: s.oracle_best.test_accuracy if s.oracle_best else None),
+        memorised=spread(lambda s: s.last.wrong_as_given),
+        seconds=spread(lambda s: s.seconds),
     )

@@ -1,33 +1,27 @@
 """What every training sample did in an epoch, taken from the training forward itself.
 
-The numbers belong to the weak view at the moment the sample was trained on. They cost nothing
-beyond a copy, and are what finding wrong labels will read.
+The numbers belong to the view that bore the label, at the moment the sample was trained on. They
+cost nothing beyond a copy, and are what finding wrong labels reads.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
-from torch import Tensor
+from torch import nn
 
-from unswayed.types import Batch, Terms
+from unswayed.memory import Memory
+from unswayed.types import Batch, Records, Terms
 
 
-class Records(NamedTuple):
-    """One epoch of all N samples; NaN and -1 where a sample was not trained on."""
+class Recorder(nn.Module):
+    """Keeps the records of an epoch while it goes on."""
 
-    loss: Tensor  # (N,) float32, label loss
-    margin: Tensor  # (N,) float32, logit of the given label less the largest other one
-    probability: Tensor  # (N,) float32, of the predicted class
-    predicted: Tensor  # (N,) int32
-
-    @classmethod
-    def empty(cls, num_samples: int, device: torch.device) -> Records:
-        """Return records of nothing."""
-        nan = torch.full((3, num_samples), torch.nan, device=device)
-        unseen = torch.full((num_samples,), -1, dtype=torch.int32, device=device)
-        return cls(nan[0].clone(), nan[1].clone(), nan[2].clone(), unseen)
+    def __init__(self, num_samples: int, device: torch.device) -> None:
+        super().__init__()
+        for name in Records._fields:
+            whole = name == "predicted"
+            fill, dtype = (-1, torch.int32) if whole else (torch.nan, torch.float32)
+            self.add_module(name, Memory(num_samples, fill=fill, dtype=dtype, device=device))
 
     def note(self, batch: Batch, terms: Terms) -> None:
         """Write down a step."""
@@ -35,8 +29,19 @@ class Records(NamedTuple):
         labels = batch.labels[:, None]
         given = logits.gather(1, labels).squeeze(1)
         best_other = logits.scatter(1, labels, -torch.inf).amax(dim=1)
-        probability, predicted = logits.softmax(dim=1).max(dim=1)
-        self.loss[batch.index] = terms.losses.float()
-        self.margin[batch.index] = given - best_other
-        self.probability[batch.index] = probability
-        self.predicted[batch.index] = predicted.to(torch.int32)
+        p = logits.softmax(dim=1)
+        probability, predicted = p.max(dim=1)
+        of_given = p.gather(1, labels).squeeze(1)
+        noted = Records(terms.losses.float(), given - best_other, probability, of_given, predicted)
+        for name, values in noted._asdict().items():
+            self._memory(name)[batch.index] = values
+
+    @property
+    def records(self) -> Records:
+        """What was written down so far."""
+        return Records(*(self._memory(name).values for name in Records._fields))
+
+    def _memory(self, name: str) -> Memory:
+        memory = self.get_submodule(name)
+        assert isinstance(memory, Memory)
+        return memory

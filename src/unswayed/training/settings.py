@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Le
 
 from unswayed.schedules import PositiveFractionSchedule
-from unswayed.training.budget import LONGEST, Budget
+from unswayed.training.cost import LONGEST, Budget
 from unswayed.types import BelowOne, Count, NonNegative
 
 
@@ -32,6 +32,8 @@ class Settings:
         side: share of the images' side that is trained on, the same throughout an epoch. A ramp
             from 0.75 to 1 makes early epochs cheaper; evaluation always sees whole images.
         evaluate_every: epochs between evaluations; the last epoch is always evaluated.
+        predictions: what the run keeps of every sample at the end, in half precision: class
+            probabilities and features, 2 N (K + F) bytes; probabilities alone, 2 N K; or none.
         checkpoint_minutes: longest time inside an epoch without a checkpoint.
         seed: of everything random in the run.
         device: auto, cpu, cuda, cuda:1, mps.
@@ -52,6 +54,7 @@ class Settings:
     holdout: BelowOne = 0.1
     side: PositiveFractionSchedule = 1.0
     evaluate_every: Count = 1
+    predictions: Literal["features", "probabilities", "none"] = "features"
     checkpoint_minutes: NonNegative = 5.0
     seed: Annotated[int, Ge(0)] = 0
     device: str = "auto"

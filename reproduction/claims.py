@@ -1,0 +1,232 @@
+"""Test on our tables what the paper claims.
+
+`python -m reproduction.claims results docs/reproduction.md` writes the page from the JSON files of
+`unswayed bench`. A claim holds if the 95 % interval of the difference lies above zero. It does not
+hold if the interval lies below. Otherwise it is open.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from reproduction import FOLDER, TEMPLATES
+from unswayed.bench.grid import slug
+from unswayed.bench.tables import Results
+from unswayed.files import write_text
+from unswayed.report.table import t_quantile
+from unswayed.report.templates import fill
+
+FIGURES = "figures/"
+"""With this begins the name of a figure's file, which a claim may be about in place of a table."""
+
+NOTHING: Results = {"runs": []}
+ALIKE = 1.0
+"""Points: what is surely smaller is called no difference."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something the paper says, and what must be above what for it to hold."""
+
+    says: str
+    source: str
+    table: str
+    better: str
+    worse: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    more_than: tuple[str, str] | None = None  # another difference that this one must exceed
+    number: str = "last"
+    least: float = 0.0  # points that the difference must exceed; below 0, "not worse by more than"
+    note: str = ""  # what a reader must know of the test, or what it shows
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference in points over seeds that both sides have."""
+
+    rival: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    least: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        """What follows for the claim."""
+        if self.low > self.least:
+            return "holds"
+        if self.high < self.least:
+            return "does not hold"
+        alike = not self.least and max(-self.low, self.high) < ALIKE
+        return "no difference" if alike else "open"
+
+    @property
+    def points(self) -> str:
+        """The difference and its interval: `+3.1 [+1.0, +5.2]`."""
+        interval = f" [{self.low:+.1f}, {self.high:+.1f}]" if self.n > 1 else ""
+        return f"{self.mean:+.1f}{interval}"
+
+    def __str__(self) -> str:
+        """Return `+3.1 [+1.0, +5.2] over ce, n = 5`."""
+        return f"{self.points} over {self.rival}, n = {self.n}"
+
+
+def claims() -> list[Claim]:
+    """Return all claims."""
+    text = (FOLDER / "claims.toml").read_text(encoding="utf-8")
+    return [_claim(entry) for entry in tomllib.loads(text)["claims"]]
+
+
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Claim(**fields)
+
+
+def findings(claim: Claim, results: Results) -> list[Finding]:
+    """Return a finding against each rival; none where nothing was measured."""
+    found = []
+    for rival in claim.worse:
+        own, other = (_by_seed(side, claim, results) for side in (claim.better, rival))
+        seeds = sorted(own.keys() & other.keys())
+        differences = [own[seed] - other[seed] for seed in seeds]
+        if claim.more_than:
+            first, second = (_by_seed(side, claim, results) for side in claim.more_than)
+            seeds = [seed for seed in seeds if seed in first and seed in second]
+            differences = [own[seed] - other[seed] - (first[seed] - second[seed]) for seed in seeds]
+        if differences:
+            found.append(_finding(rival, [100 * each for each in differences], claim.least))
+    return found
+
+
+def _by_seed(side: str, claim: Claim, results: Results) -> dict[int, float]:
+    """Return a side's number for every seed that has it in all columns, the mean over them."""
+    method, _, column = (part.strip() for part in side.partition("@"))
+    wanted = claim.columns if column == "*" else (column,)
+    runs: dict[int, dict[str, float]] = {}
+    for run in results["runs"]:
+        number = run.get(claim.number)
+        if run["method"] == method and run["column"] in wanted and number is not None:
+            runs.setdefault(run["seed"], {})[run["column"]] = number
+    return {seed: fmean(each.values()) for seed, each in runs.items() if len(each) == len(wanted)}
+
+
+def _finding(rival: str, differences: Sequence[float], least: float) -> Finding:
+    """Return mean and t interval; of one seed nothing is known but the difference."""
+    n, mean = len(differences), fmean(differences)
+    if n < 2:
+        return Finding(rival, mean, -math.inf, math.inf, n, least)
+    half = t_quantile(n - 1) * stdev(differences) / math.sqrt(n)
+    return Finding(rival, mean, mean - half, mean + half, n, least)
+
+
+def verdict(found: Sequence[Finding]) -> str:
+    """Return what all rivals together say; it takes one to refute."""
+    verdicts = {each.verdict for each in found}
+    if not verdicts:
+        return "not measured"
+    if "does not hold" in verdicts:
+        return "holds only against some" if "holds" in verdicts else "does not hold"
+    return verdicts.pop() if len(verdicts) == 1 else "open"
+
+
+def page(tables: Mapping[str, Results]) -> str:
+    """Return the page from results by the names of their tables."""
+    rows = [["", "the paper says", "our test", "result", "verdict", "on the best epoch"]]
+    details = [["", "over", "points", "n", ""]]
+    for number, claim in enumerate(claims(), start=1):
+        table = tables.get(claim.table, NOTHING)
+        found = findings(claim, table)
+        rows.append([str(number), *_cells(claim, found), _on_best(claim, table)])
+        details += [[str(number), f.rival, f.points, str(f.n), f.verdict] for f in found]
+    return fill("claims.md.j2", TEMPLATES, claims=rows, comparisons=details)
+
+
+def _on_best(claim: Claim, table: Results) -> str:
+    """Return the verdict for the paper's number, where the claim is about a test accuracy."""
+    if claim.number != "last":
+        return "–"
+    found = findings(replace(claim, number="oracle_best"), table)
+    return verdict(found) if found else "–"
+
+
+def _cells(claim: Claim, found: Sequence[Finding]) -> list[str]:
+    nearest = min(found, key=lambda each: (each.low, each.mean), default=None)
+    place = "figures.md" if claim.table.startswith(FIGURES) else f"../results/{claim.table}.md"
+    link = f"[{claim.table}]({place})" if found else claim.table
+    return [
+        f"{claim.says} ({claim.source})",
+        f"{link}: {_test(claim)}" + (f". {claim.note}" if claim.note else ""),
+        "–" if nearest is None else str(nearest),
+        f"**{verdict(found)}**",
+    ]
+
+
+def _test(claim: Claim) -> str:
+    """Return what is compared, in words."""
+    rivals = claim.worse[0] if len(claim.worse) == 1 else f"each of {len(claim.worse)} rivals"
+    text = f"{claim.better} above {rivals}"
+    if claim.more_than:
+        text += f", by more than {claim.more_than[0]} above {claim.more_than[1]}"
+    if claim.columns:
+        text += f"; * is the mean over {', '.join(claim.columns)}"
+    if claim.least:
+        text += f"; by more than {claim.least:+g} points"
+    return text + ("" if claim.number == "last" else f"; {claim.number}")
+
+
+def tables(folder: Path) -> Iterator[tuple[str, Any]]:
+    """Yield name and numbers of the tables and figures that claims are about, if they are there."""
+    for name in dict.fromkeys(claim.table for claim in claims()):
+        file = folder / f"{name}.json"
+        if file.is_file():
+            found = json.loads(file.read_text(encoding="utf-8"))
+            yield name, figure_runs(found) if name.startswith(FIGURES) else found
+
+
+def figure_runs(measured: Mapping[str, Any]) -> Results:
+    """Return what a figure measured at the end, as runs like those of a table.
+
+    Args:
+        measured: the file of `memorisation` (curves by noise, features and seed) or of
+            `gradient-share` (curves by form and seed).
+    """
+    if measured["figure"] == "memorisation":
+        return {
+            "runs": [
+                {"method": slug(label), "column": noise, "seed": seed}
+                | {"memorised": course[-1][0], "last": course[-1][2]}
+                for noise, by_features in measured["curves"].items()
+                for label, seeds in by_features.items()
+                for seed, course in enumerate(seeds)
+            ]
+        }
+    own = {"eq. 4": "wrong_inner", "eq. 6": "wrong_log"}
+    return {
+        "runs": [
+            {"method": slug(label), "column": "end", "seed": seed}
+            | {"wrong pull": course[-1][own[label]]}
+            for label, seeds in measured["curves"].items()
+            for seed, course in enumerate(seeds)
+        ]
+    }
+
+
+def main() -> None:
+    """Write the page."""
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m reproduction.claims RESULTS PAGE")
+    folder, target = map(Path, sys.argv[1:])
+    write_text(target, page(dict(tables(folder))))
+
+
+if __name__ == "__main__":
+    main()

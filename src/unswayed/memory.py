@@ -1,0 +1,41 @@
+"""What is remembered by sample: the one place that reads and writes it, always by row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Memory(nn.Module):
+    """One value for each of N samples, of any shape; part of the state that survives a resume."""
+
+    values: Tensor  # (N, ...)
+
+    def __init__(
+        self,
+        num_samples: int,
+        *shape: int,
+        fill: float = 0.0,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | None = None,
+    ) -> None:
+        """Fill the memory.
+
+        Args:
+            num_samples: N.
+            *shape: of the value of a sample.
+            fill: what every value is at first.
+            dtype: of the values.
+            device: where they are kept.
+        """
+        super().__init__()
+        empty = torch.full((num_samples, *shape), fill, dtype=dtype, device=device)
+        self.register_buffer("values", empty)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Return the values of these rows."""
+        return self.values[rows]
+
+    def __setitem__(self, rows: Tensor, values: Tensor | float) -> None:
+        """Remember the values of these rows."""
+        self.values[rows] = values.to(self.values.dtype) if isinstance(values, Tensor) else values

@@ -1,0 +1,83 @@
+"""How many labels are wrong, and which way, told without true labels.
+
+The one home of these estimates: losses, learners and the search for wrong labels share them.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Matrix = NDArray[np.float64]
+
+
+def clean_probability(losses: Tensor) -> Tensor:
+    """Return the probability (n,) that a sample belongs to the component of small losses.
+
+    A mixture of two Gaussians, Li et al., ICLR 2020, sec. 3.1. Losses are scaled to [0, 1] first.
+    If they are all equal, or the two components fall together, nothing speaks against any label:
+    all are clean.
+
+    Args:
+        losses: (n,).
+    """
+    # Imported here: scikit-learn takes a second to load, and only a few methods need it.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import GaussianMixture
+
+    spread = losses.max() - losses.min() if len(losses) else losses.sum()
+    if len(losses) < 2 or not spread > 1e-12:
+        return torch.ones_like(losses)
+    scaled = ((losses - losses.min()) / spread).cpu().double().numpy()[:, None]
+    mixture = GaussianMixture(
+        2, max_iter=10, tol=1e-2, reg_covar=5e-4, means_init=[[0.0], [1.0]], random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # ten rounds are the definition
+        mixture.fit(scaled)
+    if abs(mixture.means_[0, 0] - mixture.means_[1, 0]) < 1e-6:
+        return torch.ones_like(losses)
+    posterior = mixture.predict_proba(scaled)[:, mixture.means_[:, 0].argmin()]
+    return torch.from_numpy(posterior).to(losses)
+
+
+def mixture_rate(losses: Tensor) -> Tensor:
+    """Return the share of wrong labels as the weight of the large losses (n,) in a mixture."""
+    return 1 - clean_probability(losses).mean()
+
+
+def disagreement_rate(p: Tensor, given: Tensor) -> Tensor:
+    """Return the share of given labels (n,) that predictions p (n, K) disagree with.
+
+    On samples that were not trained on it is an upper bound of the share of wrong labels: it counts
+    the network's own mistakes as well.
+    """
+    return (p.argmax(dim=1) != given).float().mean()
+
+
+def anchor_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
+    """Return T, (K, K), whose row i is what is predicted at the anchor of class i.
+
+    Patrini et al., CVPR 2017, sec. 4.
+
+    The anchor is the sample with the largest p_i that is no outlier. Where no positive p_i is
+    left without the outliers, because all are equal, it is the largest of all.
+
+    Args:
+        p: (N, K) predicted probabilities of the training samples.
+        percentile: p_i at or above this percentile of column i are outliers; 0 drops none.
+    """
+    anchors = []
+    for column in p.T:
+        kept = column
+        if percentile > 0:
+            limit = np.percentile(column, percentile, method="higher")
+            kept = np.where(column < limit, column, 0.0)
+        anchors.append(int((kept if kept.any() else column).argmax()))
+    rows = p[anchors]
+    normalised: Matrix = rows / rows.sum(axis=1, keepdims=True)
+    return normalised

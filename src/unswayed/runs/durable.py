@@ -1,0 +1,114 @@
+"""A run cannot be lost: what a trainer does, kept on disk as it happens.
+
+The order of writes makes any moment safe. An epoch's records, selected weights and metrics row
+are written before the checkpoint that counts them; on resume, whatever is newer than the
+checkpoint is forgotten and trained again, to the same bits.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from unswayed.errors import InterruptedRunError
+from unswayed.runs.run import Run
+from unswayed.runs.summary import best
+from unswayed.training.trainer import Trainer
+from unswayed.types import Epoch, Metrics, Step
+
+STOPPING = b"unswayed: stopping after this step and saving; press Ctrl-C again to stop now\n"
+
+
+class StopRequest:
+    """Set by the first SIGINT or SIGTERM; a second SIGINT interrupts at once."""
+
+    signal_number = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal."""
+        if self.signal_number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal_number = number
+        # Of a grid, the process that watches the workers says it for all.
+        if number == signal.SIGINT and multiprocessing.parent_process() is None:
+            with suppress(OSError):  # print is not safe here: it may be what was interrupted
+                os.write(2, b"\n" * os.isatty(2) + STOPPING)
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[StopRequest]:
+    """Catch SIGINT and SIGTERM inside the block; outside the main thread nothing is caught."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, request) for number in numbers}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Epoch]:
+    """Yield the trainer's events after what they changed has been kept.
+
+    Args:
+        trainer: trained to its end, from the run's newest state.
+        run: where it is kept.
+        stop: asks to save and leave.
+    """
+    rows = _restore(trainer, run)
+
+    def save() -> None:
+        tensors, plain = trainer.state()
+        known = [row.model_dump(exclude_none=True) for row in rows]
+        run.write_checkpoint(tensors, {**plain, "metrics": known})
+
+    saved = time.monotonic()
+    for event in trainer.events():
+        if isinstance(event, Epoch):
+            rows.append(event.metrics)
+            _keep_epoch(trainer, run, event, rows)
+        minutes = (time.monotonic() - saved) / 60
+        if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
+            save()
+            saved = time.monotonic()
+        yield event
+        if stop.signal_number and trainer.epoch < trainer.settings.epochs:
+            save()
+            where = f"epoch {trainer.epoch + 1}, step {trainer.step}"
+            raise InterruptedRunError(
+                f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",
+                stop.signal_number,
+            )
+
+
+def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
+    """Load the newest good state, and return the metrics it knew."""
+    tensors, plain, damaged = run.newest_state()
+    for name in damaged:
+        warnings.warn(
+            f"the checkpoint {name} is damaged and was set aside; going on from an older state",
+            stacklevel=2,
+        )
+    if tensors:
+        trainer.load_state(tensors, plain)
+    rows = [Metrics(**row) for row in plain.get("metrics", [])]
+    run.rewind(trainer.epoch, rows)
+    return rows
+
+
+def _keep_epoch(trainer: Trainer, run: Run, event: Epoch, rows: Sequence[Metrics]) -> None:
+    run.write_records(event.epoch, event.records)
+    if best(rows, "holdout_accuracy") is event.metrics:
+        run.write_selected(event.epoch, trainer.classifier)
+    run.append_metrics(event.metrics)

@@ -1,0 +1,433 @@
+"""A run is a folder, and the only thing that later stages read.
+
+recipe.toml              every option, resolved
+provenance.json          version, commit, seed, data fingerprint, realised noise, hardware
+skipped.json             files of the data set that could not be read, and why, if there are any
+samples.npz              ids, given labels, true labels where known, held-out rows, paths of files
+metrics.jsonl            one row per epoch
+records/                 per-sample loss, margin, probabilities and prediction, a file per epoch
+checkpoints/             the last two states, and the weights that did best on the noisy hold-out
+model.safetensors, selected.safetensors, config.json, predictions.safetensors, README.md,
+summary.json             once finished
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor
+
+from unswayed import files
+from unswayed.data import Dataset, Splits
+from unswayed.errors import BusyError, DamagedFileError, UsageError
+from unswayed.learners import Classifier, Ensemble, Network
+from unswayed.models import MODELS
+from unswayed.recipe import Recipe
+from unswayed.runs.predictions import FILE as PREDICTIONS
+from unswayed.runs.predictions import Predictions
+from unswayed.runs.provenance import LAYOUT, Provenance, Resumed, commit, now
+from unswayed.runs.summary import Summary
+from unswayed.types import Metrics, Records
+
+Which = Literal["last", "selected"]
+M = TypeVar("M", bound=BaseModel)
+
+
+class Samples(NamedTuple):
+    """What is known of the N training samples, in the data set's order."""
+
+    ids: NDArray[np.str_]
+    given: NDArray[np.int64]
+    true: NDArray[np.int64] | None
+    holdout: NDArray[np.int64]  # rows that were not trained on
+    paths: NDArray[np.str_] | None = None  # relative to `provenance.data.root`
+
+
+class Config(BaseModel):
+    """What the weights of a run are for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unswayed: str
+    model: dict[str, Any]
+    classes: list[str]
+    channels: int
+    image_size: tuple[int, int]  # (H, W)
+    resize: Literal["crop", "squash"]
+    mean: list[float]
+    std: list[float]
+    members: int = 1  # networks whose logits are averaged
+
+
+class Run:
+    """A run folder; reading needs no other object.
+
+    >>> import unswayed
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run=tmp_path / "short")
+    >>> run.summary.epochs, run.method
+    (1, 'ce + ctrr (simsiam)')
+    >>> run.predictions().probabilities.shape == (run.provenance.data.samples, 10)
+    True
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not (self.path / "recipe.toml").is_file():
+            raise UsageError(f"{self.path} is not a run folder: it holds no recipe.toml")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {'finished' if self.finished else 'unfinished'})"
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        recipe: Recipe,
+        provenance: Provenance,
+        data: Dataset,
+        holdout: NDArray[np.int64],
+    ) -> Run:
+        """Make the folder beside its place, then rename it: it is complete or not there."""
+        new = path.with_name(f".{path.name}.{os.getpid()}.new")
+        try:
+            remove_leftovers(path)
+            for folder in (new, new / "records", new / "checkpoints"):
+                folder.mkdir(parents=True)
+            columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
+            if data.true is not None:
+                columns["true"] = data.true
+            if data.files is not None:
+                columns["paths"] = np.array(data.files.paths)
+            with files.atomic(new / "samples.npz") as temporary, temporary.open("wb") as file:
+                np.savez(file, allow_pickle=False, **columns)
+            files.write_json(new / "provenance.json", provenance.model_dump())
+            if data.skipped:
+                files.write_json(new / "skipped.json", dict(data.skipped))
+            files.write_text(new / "recipe.toml", recipe.to_toml())
+            new.replace(path)
+            files.sync_folder(path.parent)
+        except OSError as error:
+            shutil.rmtree(new, ignore_errors=True)
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and (path / "recipe.toml").is_file():
+                raise BusyError(f"another process has just made {path}; wait for it") from None
+            raise UsageError(f"the run folder {path} cannot be written: {error}") from error
+        return cls(path)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training came to its end."""
+        return (self.path / "summary.json").is_file()
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe it was started with, every option resolved."""
+        name = self.provenance.name  # and a layout that is not ours is refused
+        file = self.path / "recipe.toml"
+        try:
+            return replace(_load(file, file.stat().st_mtime_ns), name=name)
+        except UsageError as error:
+            raise DamagedFileError(f"{file} is damaged: {error}") from error
+
+    @property
+    def method(self) -> str:
+        """The method as the user wrote it, or its parts in words."""
+        return self.provenance.method
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the numbers come from."""
+        found = self._json("provenance.json")
+        if found.get("layout") != LAYOUT:
+            raise UsageError(
+                f"{self.path} was written by an older or newer version of unswayed (layout "
+                f"{found.get('layout', 1)}, this one reads {LAYOUT}); train it again"
+            )
+        return self._checked(Provenance, found, "provenance.json")
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of a finished run."""
+        if not self.finished:
+            raise UsageError(
+                f"{self.path} is not finished; go on with: unswayed resume {self.path}"
+            )
+        self.provenance  # noqa: B018  a layout that is not ours is refused
+        return self._checked(Summary, self._json("summary.json"), "summary.json")
+
+    @property
+    def config(self) -> Config:
+        """What the weights are for: classes, image size, normalisation, architecture."""
+        self.summary  # noqa: B018  an unfinished run says so
+        return self._checked(Config, self._json("config.json"), "config.json")
+
+    def _checked(self, kind: type[M], found: Mapping[str, Any], name: str) -> M:
+        try:
+            return kind(**found)
+        except (ValidationError, TypeError) as error:
+            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            value = json.loads((self.path / name).read_text(encoding="utf-8"))
+        except (json.JSONDecodeError, UnicodeDecodeError, FileNotFoundError) as error:
+            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
+        if not isinstance(value, dict):
+            raise DamagedFileError(f"{self.path / name} is damaged: it is no JSON object")
+        return value
+
+    @property
+    def metrics(self) -> list[Metrics]:
+        """One row per epoch."""
+        rows = files.read_json_lines(self.path / "metrics.jsonl")
+        return [self._checked(Metrics, row, "metrics.jsonl") for row in rows]
+
+    def samples(self) -> Samples:
+        """Return ids and labels of the training set."""
+        with np.load(self.path / "samples.npz", allow_pickle=False) as file:
+            true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
+            return Samples(file["ids"], file["given"], true, file["holdout"], paths)
+
+    def records(self) -> Records:
+        """Return the per-sample records of all epochs, each stacked to (epochs, N)."""
+        paths = _in_order((self.path / "records").glob("epoch-*.safetensors"))
+        epochs = [Records(**files.read_tensors(path)[0]) for path in paths]
+        if not epochs:
+            raise UsageError(f"{self.path} has no records: none yet, or they were not kept")
+        return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
+
+    def predictions(self) -> Predictions:
+        """Return what the last network says of every training row, held-out ones included."""
+        self.summary  # noqa: B018  an unfinished run says so
+        if not (self.path / PREDICTIONS).is_file():
+            raise UsageError(
+                f"{self.path} kept no predictions: it was trained with train.predictions=none, or "
+                "by a grid without --keep"
+            )
+        return Predictions.read(self.path)
+
+    def data(self) -> Splits:
+        """Return what was trained and tested on, with the labels that were given."""
+        splits = self.recipe.build("data")
+        samples, train = self.samples(), splits.train
+        if len(train) == len(samples.given):
+            train = replace(train, given=samples.given, true=samples.true)
+        found = Splits(train, splits.test)
+        self.check_data(found)
+        return found
+
+    def check_data(self, splits: Splits) -> None:
+        """Refuse data that are not those the run was started with."""
+        known = self.provenance.data
+        for which, wanted, data in (
+            ("training", known.fingerprint, splits.train),
+            ("test", known.test_fingerprint, splits.test),
+        ):
+            if wanted != (None if data is None else data.fingerprint()):
+                raise UsageError(f"the {which} data are not those {self.path} was started with")
+
+    def image(self, sample: str) -> Image.Image:
+        """Return the image of a training sample by its id; full size where it is a file."""
+        samples, root = self._samples, self.provenance.data.root
+        row = self._rows.get(sample)
+        if row is None:
+            raise UsageError(f"{self.path} has no training sample {sample!r}")
+        if samples.paths is not None and root is not None:
+            return _open(Path(root), str(samples.paths[row]))
+        pixels = self._train.images[torch.tensor([row])][0].permute(1, 2, 0).numpy()
+        return Image.fromarray(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels)
+
+    @cached_property
+    def _samples(self) -> Samples:
+        return self.samples()
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {str(name): row for row, name in enumerate(self._samples.ids)}
+
+    @cached_property
+    def _train(self) -> Dataset:
+        return self.data().train
+
+    def classifier(self, which: Which = "last") -> Network:
+        """Return the trained network in evaluation mode: of the last epoch, or the selected one."""
+        name = "model.safetensors" if which == "last" else "selected.safetensors"
+        if not (self.path / name).is_file():
+            self.summary  # noqa: B018  an unfinished run says so
+            raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
+        config = self.config
+        options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
+        facts = {"in_channels": config.channels}
+        classifiers = [
+            Classifier(
+                MODELS.build(config.model["name"], facts, **options),
+                len(config.classes),
+                config.mean,
+                config.std,
+            )
+            for _ in range(config.members)
+        ]
+        net = classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
+        net.load_state_dict(files.read_tensors(self.path / name)[0])
+        return net.eval()
+
+    def kept_weights(self) -> list[Which]:
+        """Return which weights the folder holds."""
+        there = (self.path / "selected.safetensors").is_file()
+        return ["last", "selected"] if there else ["last"]
+
+    def note_resumed(self) -> None:
+        """Add to the provenance that the run goes on, and with which code."""
+        known = self.provenance
+        again = Resumed(commit=commit(), started=now())
+        known = known.model_copy(update={"resumed": [*known.resumed, again]})
+        files.write_json(self.path / "provenance.json", known.model_dump())
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Refuse a second process; the lock dies with its process, even if it is killed."""
+        lock = FileLock(self.path / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise BusyError(f"another process is working on {self.path}; wait for it") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def write_records(self, epoch: int, records: Records) -> None:
+        """Keep the per-sample records of an epoch."""
+        path = self.path / "records" / f"epoch-{epoch:04d}.safetensors"
+        files.write_tensors(path, records._asdict(), {"epoch": epoch})
+
+    def write_selected(self, epoch: int, net: Network) -> None:
+        """Keep the weights of an epoch that did best on the noisy hold-out so far."""
+        path = self.path / "checkpoints" / f"selected-{epoch:04d}.safetensors"
+        files.write_tensors(path, net.state_dict(), {"epoch": epoch})
+
+    def write_checkpoint(self, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
+        """Keep a state, then drop what it makes useless: all but the one before it."""
+        folder = self.path / "checkpoints"
+        name = f"state-{plain['epoch']:04d}-{plain['step']:06d}.safetensors"
+        files.write_tensors(folder / name, tensors, plain)
+        # The last state but one is kept in case this one is damaged; so are the weights that
+        # were selected when it was written.
+        for old in [*self._kept("state")[:-2], *self._kept("selected")[:-2]]:
+            old.unlink()
+
+    def _kept(self, what: str) -> list[Path]:
+        return _in_order((self.path / "checkpoints").glob(f"{what}-*.safetensors"))
+
+    def has_state(self) -> bool:
+        """Return whether there is anything to go on from."""
+        return bool(self._kept("state"))
+
+    def newest_state(self) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
+        """Return the newest good state, empty if there is none, and the damaged ones passed over.
+
+        Damaged files are renamed, so that nobody stumbles over them again.
+        """
+        damaged: list[str] = []
+        for path in reversed(self._kept("state")):
+            try:
+                return *files.read_tensors(path), damaged
+            except DamagedFileError:
+                path.rename(path.with_suffix(".damaged"))
+                damaged.append(path.name)
+        return {}, {}, damaged
+
+    def append_metrics(self, row: Metrics) -> None:
+        """Keep the metrics of an epoch."""
+        files.append_json_line(self.path / "metrics.jsonl", row.model_dump(exclude_none=True))
+
+    def rewind(self, epoch: int, metrics: Sequence[Metrics]) -> None:
+        """Go back to what a state knew: its metrics, and nothing of epochs to be trained again."""
+        rows = [json.dumps(row.model_dump(exclude_none=True)) for row in metrics]
+        files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
+        for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
+            for path in self.path.glob(pattern):
+                if int(path.stem.rpartition("-")[2]) >= epoch:
+                    path.unlink()
+        for leftover in self.path.rglob(".*.tmp"):
+            leftover.unlink()
+
+
+def _open(root: Path, relative: str) -> Image.Image:
+    """Return an image file below a folder, loaded."""
+    path = root / relative
+    if Path(os.path.normpath(path)).is_relative_to(root):
+        try:
+            with Image.open(path) as image:
+                image.load()
+                return image
+        except OSError as error:
+            raise UsageError(f"the image {path} cannot be read: {error}") from error
+    raise UsageError(f"the image {relative!r} does not lie below {root}")
+
+
+def _in_order(paths: Iterable[Path]) -> list[Path]:
+    """Sort `state-12-000003.safetensors` and the like by their numbers."""
+    return sorted(paths, key=lambda path: [int(part) for part in path.stem.split("-")[1:]])
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove half-made folders of processes that were killed while making this run.
+
+    They are called `.NAME.PID.new`.
+    """
+    for folder in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        pid = folder.name.split(".")[-2]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_runs(path: str | Path) -> list[Run]:
+    """Return the run at a path, or the runs in the folders below it."""
+    top = Path(path)
+    if not top.is_dir() or (top / "recipe.toml").is_file():
+        return [Run(top)]
+    below = sorted(recipe.parent for recipe in top.rglob("recipe.toml"))
+    if not below:
+        raise UsageError(f"{top} is not a run folder, and there is none in it")
+    return [Run(folder) for folder in below]
+
+
+@cache
+def _load(file: Path, _changed: int) -> Recipe:
+    return Recipe.load(file)  # a grid asks for hundreds of them, again and again
+
+
+def runs_by_key(top: Path, pattern: str = "**", ignoring: Collection[str] = ()) -> dict[str, Run]:
+    """Return a finished run for every training in the folders below one.
+
+    Runs that this version cannot read are left out.
+    """
+    found: dict[str, Run] = {}
+    for run in finished_runs(top, pattern):
+        with suppress(UsageError, DamagedFileError):
+            found.setdefault(run.recipe.key(ignoring), run)
+    return found
+
+
+def finished_runs(top: Path, pattern: str = "**") -> Iterator[Run]:
+    """Yield the finished runs in folders below one; copies that were interrupted are left out."""
+    for file in sorted(top.glob(f"{pattern}/recipe.toml")):
+        run = Run(file.parent)
+        if run.finished and not run.path.name.startswith("."):
+            yield run

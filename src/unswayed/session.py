@@ -1,0 +1,216 @@
+"""A training with its run folder: opened, resumed, evaluated.
+
+`fit` is a generator like the trainer itself: whoever watches writes an ordinary `for`. `train` and
+`resume` are the short doors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from unswayed.build import assemble, make_trainer, prepare, resolve, settled
+from unswayed.data import Dataset, Splits
+from unswayed.device import pick_device, threads
+from unswayed.errors import UsageError
+from unswayed.recipe import Recipe
+from unswayed.runs import Run
+from unswayed.runs.durable import durable, stop_on_signal
+from unswayed.runs.finish import finish
+from unswayed.runs.provenance import gather
+from unswayed.training.measure import accuracy, predictions
+from unswayed.training.trainer import Trainer
+from unswayed.types import Epoch, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A run folder is there: training begins, goes on, or came to its end before."""
+
+    run: Run
+    state: Literal["new", "resumed", "finished"]
+
+
+Event = Opened | Step | Epoch
+Watch = Callable[[Event], None]
+Data = Splits | Dataset
+
+
+def train(
+    recipe: Recipe | str | Path = "digits",
+    *overrides: str,
+    run: str | Path | None = None,
+    data: Data | None = None,
+    watch: Watch | None = None,
+) -> Run:
+    """Train what a recipe says, and return the finished run.
+
+    A run folder that already holds this recipe is continued, or returned if it is finished.
+
+    >>> import unswayed
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run=tmp_path / "door")
+    >>> run.summary.last.epoch
+    0
+
+    Args:
+        recipe: a `Recipe`, a TOML file, or the name of a shipped recipe.
+        *overrides: options such as "noise.rate=0.4".
+        run: the folder; a new one under `runs/` if not given.
+        data: your own data in place of the recipe's `data` section.
+        watch: called with every event: `Opened`, then each `Step` and `Epoch`.
+    """
+    return _watched(fit(recipe, *overrides, run=run, data=data), watch)
+
+
+def resume(path: str | Path, *, data: Data | None = None, watch: Watch | None = None) -> Run:
+    """Go on with an interrupted run from its newest good state; a finished one is returned."""
+    return _watched(go_on(Run(path), data=data), watch)
+
+
+def _watched(events: Iterator[Event], watch: Watch | None) -> Run:
+    opened = None
+    for event in events:
+        opened = event if isinstance(event, Opened) else opened
+        if watch is not None:
+            watch(event)
+    assert opened is not None
+    return opened.run
+
+
+def fit(
+    recipe: Recipe | str | Path = "digits",
+    *overrides: str,
+    run: str | Path | None = None,
+    data: Data | None = None,
+) -> Iterator[Event]:
+    """Train what a recipe says, and yield what happens; the arguments are those of `train`."""
+    own = _splits(data)
+    recipe = _recipe(recipe, overrides, own)
+    path = None if run is None else Path(run)
+    if path is not None and (path / "recipe.toml").is_file():
+        yield from _again(recipe, Run(path), own)
+        return
+    if path is not None and _is_taken(path):
+        raise UsageError(f"{path} is not empty and not a run folder; choose another")
+    with threads(recipe.settings.threads):
+        splits, noise = prepare(recipe, own)
+        resolved = resolve(recipe, splits)
+        trainer = make_trainer(settled(recipe, resolved), splits)
+        provenance = gather(trainer, noise, recipe, resolved)
+        path = path or new_folder(recipe.name)
+        made = Run.create(path, recipe, provenance, trainer.train, trainer.holdout)
+        yield from _kept(trainer, made, recipe, "new")
+
+
+def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
+    """Go on with a run from its newest good state, and yield what happens."""
+    if run.finished:
+        yield Opened(run, "finished")
+        return
+    known = run.provenance
+    recipe = run.recipe
+    if run.has_state() and "weights" in recipe.sections["model"]:
+        model = {**recipe.sections["model"], "weights": None}  # the state holds newer ones
+        recipe = recipe.with_options("model", **model)
+    recipe = settled(recipe, known.resolved.model_dump(exclude_none=True))
+    with threads(known.hardware.threads):
+        trainer, _ = assemble(recipe, _splits(data))
+        run.check_data(trainer.splits)
+        yield from _kept(trainer, run, recipe, "resumed")
+
+
+def _again(recipe: Recipe, run: Run, data: Splits | None) -> Iterator[Event]:
+    """Go on with a folder that holds a run, if it is of the same recipe and data."""
+    differing = recipe.difference(run.recipe)
+    if differing:
+        raise UsageError(
+            f"{run.path} holds a run of another recipe (it differs in {', '.join(differing[:5])}); "
+            "choose another --run"
+        )
+    if run.finished:
+        run.check_data(prepare(recipe, data)[0])
+    yield from go_on(run, data=data)
+
+
+def _kept(
+    trainer: Trainer, run: Run, recipe: Recipe, state: Literal["new", "resumed"]
+) -> Iterator[Event]:
+    """Train to the end, and keep everything in the run folder."""
+    with run.lock(), stop_on_signal() as stop:
+        if run.finished:  # by another process, since we looked
+            yield Opened(run, "finished")
+            return
+        if state == "resumed":
+            run.note_resumed()
+        yield Opened(run, state)
+        yield from durable(trainer, run, stop)
+        finish(trainer, run, recipe)
+
+
+def _recipe(recipe: Recipe | str | Path, overrides: tuple[str, ...], data: Splits | None) -> Recipe:
+    if not isinstance(recipe, Recipe):
+        first = ("data.name=memory",) if data is not None else ()
+        recipe = Recipe.load(recipe, *first, *overrides)
+    elif overrides:
+        recipe = recipe.with_overrides(*overrides)
+    return recipe if data is None else recipe.with_options("data", name="memory")
+
+
+def _splits(data: Any) -> Splits | None:
+    """Return data given from Python as training and test images."""
+    if data is None or isinstance(data, Splits):
+        return data
+    if isinstance(data, Dataset):
+        return Splits(data, None)
+    raise UsageError(
+        f"data is a {type(data).__name__}; pass unswayed.Dataset or unswayed.Splits, made for "
+        "example by Dataset.from_arrays, unswayed.data.from_torch or unswayed.data.from_huggingface"
+    )
+
+
+def _is_taken(path: Path) -> bool:
+    if path.is_dir():
+        return any(path.iterdir()) or path.resolve() == Path.cwd()
+    return path.exists()
+
+
+def new_folder(name: str, under: Path = Path("runs")) -> Path:
+    """Return a folder that does not exist yet."""
+    path, number = under / name, 1
+    while path.exists() or path.is_symlink():
+        number += 1
+        path = under / f"{name}-{number}"
+    return path
+
+
+def evaluate(run: Run, *, data: Splits | None = None) -> dict[str, Any]:
+    """Test a finished run's weights again, on the test images it was tested on.
+
+    Args:
+        run: a finished run.
+        data: the data, if the run was trained on data given from Python.
+    """
+    summary = run.summary
+    test = (data or run.recipe.build("data")).test
+    if test is None:
+        raise UsageError(f"the data of {run.path} have no test images")
+    if test.fingerprint() != run.provenance.data.test_fingerprint:
+        raise UsageError(f"the test data are not those {run.path} was tested on")
+    device = pick_device("auto")
+    found: dict[str, Any] = {"run": str(run.path), "test_images": len(test)}
+    for which in run.kept_weights():
+        net = run.classifier(which).to(device)
+        guess, truth = predictions(net, test), test.given
+        numbers = getattr(summary, which)
+        found[which] = {
+            "epoch": numbers.epoch,
+            "test_accuracy": accuracy(guess, truth),
+            "per_class": {
+                name: accuracy(guess[truth == k], truth[truth == k])
+                for k, name in enumerate(test.classes)
+                if (truth == k).any()
+            },
+        }
+    return found

@@ -1,0 +1,123 @@
+"""The batches of a training: which rows, in which order, in which views, for which process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unswayed.data import Dataset, stratified_split
+from unswayed.data.stores import Store
+from unswayed.errors import UsageError
+from unswayed.randomness import permutation
+from unswayed.schedules import value_at
+from unswayed.training.settings import Settings
+from unswayed.types import Batch, ViewKind, Views
+from unswayed.views.policy import Policy
+
+Rows = NDArray[np.int64]
+
+
+class Batches:
+    """Makes the batch of any step of any epoch; it has no state that a resume would need.
+
+    Several processes share a batch: each gets a slice of its rows, and all slices together are the
+    batch that one process would see.
+    """
+
+    def __init__(
+        self,
+        train: Dataset,
+        policy: Policy,
+        wanted: Sequence[ViewKind],
+        settings: Settings,
+        device: torch.device,
+        rank: int = 0,
+        ranks: int = 1,
+    ) -> None:
+        """Hold out rows, and count the steps of an epoch.
+
+        Args:
+            train: the data.
+            policy: makes views.
+            wanted: the views that a batch carries.
+            settings: batch size, share held out, seed and size of images.
+            device: where batches go.
+            rank: the number of this process, from 0.
+            ranks: how many processes there are.
+        """
+        self.train, self.policy, self.wanted = train, policy, tuple(wanted)
+        self.settings, self.device, self.rank, self.ranks = settings, device, rank, ranks
+        self.rows, self.holdout = stratified_split(
+            train.given, train.keys, settings.holdout, settings.seed, "holdout"
+        )
+        self.steps = _steps(len(self.rows), settings)
+        self.given = torch.from_numpy(train.given).to(device)
+        self._order: tuple[int, Rows] = (-1, self.rows)
+
+    def progress(self, epoch: int, step: int) -> float:
+        """Return the share of the training that is done before this step."""
+        return self.settings.progress(epoch, step, self.steps)
+
+    def order(self, epoch: int) -> Rows:
+        """Return the rows in the order of an epoch."""
+        if self._order[0] != epoch:
+            keys = self.train.keys[self.rows]
+            self._order = (
+                epoch,
+                self.rows[permutation(self.settings.seed, "order", keys, epoch)],
+            )
+        return self._order[1]
+
+    def rows_of(self, epoch: int, step: int) -> Rows:
+        """Return the rows of a step that this process trains on."""
+        size = self.settings.batch_size
+        whole = self.order(epoch)[step * size : (step + 1) * size]
+        return np.array_split(whole, self.ranks)[self.rank]
+
+    def __call__(self, epoch: int, step: int) -> Batch:
+        """Return the batch of a step, and begin to load that of the next."""
+        batch = self.of_rows(self.rows_of(epoch, step), epoch, step)
+        if isinstance(self.train.images, Store):
+            self.train.images.prefetch(torch.from_numpy(self.rows_of(epoch, step + 1)))
+        return batch
+
+    def of_rows(self, rows: Rows, epoch: int, step: int) -> Batch:
+        """Return these rows as the learner would see them at this step."""
+        index = torch.from_numpy(rows)
+        images = self.train.images[index].to(self.device)
+        index = index.to(self.device)
+        views = self.policy(images, self.train.keys[rows], epoch, self.wanted)
+        return Batch(views, self.given[index], index, epoch, self.progress(epoch, step))
+
+    def shrunk(self, views: Views, epoch: int) -> Views:
+        """Return the views at the size that images have in this epoch."""
+        share = value_at(self.settings.side, epoch / self.settings.epochs)
+        whole = (*views.weak, *views.strong)[0].shape[2:]
+        size = [max(1, round(share * side)) for side in whole]
+        if size == list(whole):
+            return views
+
+        def smaller(x: Tensor) -> Tensor:
+            return F.interpolate(x, size, mode="bilinear", antialias=True)
+
+        return Views(*(tuple(map(smaller, kind)) for kind in views))
+
+
+def _steps(num_rows: int, settings: Settings) -> int:
+    size = settings.batch_size
+    if num_rows < size and settings.drop_last:
+        raise UsageError(
+            f"there are fewer training samples ({num_rows}) than train.batch_size ({size}); "
+            f"set train.batch_size={max(2, 2 ** (num_rows.bit_length() - 2))} or less"
+        )
+    if not settings.drop_last and num_rows % size == 1:
+        raise UsageError(
+            f"the last batch of {num_rows} samples would hold one image, too few for batch norm; "
+            f"set train.drop_last=true or another train.batch_size than {size}"
+        )
+    return num_rows // size if settings.drop_last else -(-num_rows // size)

@@ -1,0 +1,120 @@
+"""What a network does on whole data sets. The one accuracy: correct ÷ total."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from unswayed.data import Dataset
+from unswayed.learners import Classifier, Network
+
+Rows = NDArray[np.int64]
+BATCH, PIXELS = 1024, 2**20
+"""Images evaluated at a time, and how many pixels they may have together."""
+
+
+def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
+    """Return class probabilities (n, K) on the CPU, of images without augmentation."""
+    found = list(_answers(net, lambda images: net(images).softmax(dim=1), data, rows))
+    return torch.cat(found) if found else torch.zeros(0, data.num_classes)
+
+
+def features(net: Classifier, data: Dataset, rows: Rows | None = None) -> Tensor:
+    """Return what the linear layer sees, (n, F) on the CPU, of images without augmentation."""
+    found = list(_answers(net, lambda images: net.backbone(net.normalize(images)), data, rows))
+    return torch.cat(found) if found else torch.zeros(0, net.head.in_features)
+
+
+def logits_and_features(net: Network, data: Dataset) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield logits (b, K) and features (b, F) of all rows, in order, a batch at a time.
+
+    Features of several networks stand side by side.
+    """
+
+    def ask(images: Tensor) -> Tensor:
+        seen = [part.features(images) for part in net.parts]
+        logits = torch.stack([part.head_of(f) for part, f in zip(net.parts, seen, strict=True)])
+        return torch.cat([logits.mean(dim=0), *(f.float() for f in seen)], dim=1)
+
+    for both in _answers(net, ask, data, None):
+        yield both[:, : data.num_classes], both[:, data.num_classes :]
+
+
+@torch.no_grad()
+def _answers(
+    net: nn.Module, ask: Callable[[Tensor], Tensor], data: Dataset, rows: Rows | None
+) -> Iterator[Tensor]:
+    """Yield what a network answers to batches of images, in evaluation mode."""
+    rows = np.arange(len(data)) if rows is None else rows
+    device = next(net.parameters()).device
+    height, width = data.image_size
+    size = max(1, min(BATCH, PIXELS // (height * width)))
+    was_training = net.training
+    net.eval()
+    try:
+        for start in range(0, len(rows), size):
+            yield ask(_load(data, rows[start : start + size], device)).cpu()
+    finally:
+        net.train(was_training)
+
+
+def _load(data: Dataset, rows: Rows, device: torch.device) -> Tensor:
+    images = data.images[torch.from_numpy(rows)].to(device)
+    return (images.float() / 255).contiguous(memory_format=torch.channels_last)
+
+
+def predictions(net: nn.Module, data: Dataset, rows: Rows | None = None) -> NDArray[np.int64]:
+    """Return the most probable class of each row."""
+    return probabilities(net, data, rows).argmax(dim=1).numpy()
+
+
+def accuracy(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:
+    """Return correct ÷ total."""
+    return float((predicted == labels).mean())
+
+
+class Memorisation(NamedTuple):
+    """How samples with a wrong label are predicted; the shares sum to one."""
+
+    as_given: float  # memorised
+    as_true: float  # recovered
+    other: float
+
+
+def memorisation(
+    predicted: NDArray[np.int64], given: NDArray[np.int64], true: NDArray[np.int64]
+) -> Memorisation:
+    """Split the wrongly labelled samples by what is predicted for them; all must be wrong."""
+    as_given, as_true = predicted == given, predicted == true
+    other = ~(as_given | as_true)
+    return Memorisation(*(float(kind.mean()) for kind in (as_given, as_true, other)))
+
+
+class Measurement(NamedTuple):
+    """What a network is measured on after an epoch."""
+
+    train: Dataset
+    test: Dataset | None
+    rows: Rows  # that are trained on
+    holdout: Rows  # that are not
+
+    def __call__(self, net: nn.Module) -> dict[str, float]:
+        """Return the shares that can be known, by their names in `Numbers`."""
+        train, found = self.train, {}
+        if self.test is not None:
+            found["test_accuracy"] = accuracy(predictions(net, self.test), self.test.given)
+        if len(self.holdout):
+            guess = predictions(net, train, self.holdout)
+            found["holdout_accuracy"] = accuracy(guess, train.given[self.holdout])
+        if train.true is not None:
+            rows = self.rows[train.given[self.rows] != train.true[self.rows]]
+            if len(rows):
+                guess = predictions(net, train, rows)
+                split = memorisation(guess, train.given[rows], train.true[rows])
+                found |= {f"wrong_{name}": share for name, share in split._asdict().items()}
+        return found

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from reproduction import grid_file
+from reproduction.claims import (
+    FIGURES,
+    Claim,
+    Finding,
+    claims,
+    figure_runs,
+    findings,
+    page,
+    verdict,
+)
+from unswayed.bench.grid import Grid, slug
+
+
+def results(**numbers):
+    """Runs by "method@column", a number for each seed."""
+    return {
+        "runs": [
+            {"method": key.split("@")[0], "column": key.split("@")[1], "seed": seed, "last": value}
+            for key, values in numbers.items()
+            for seed, value in enumerate(values)
+        ]
+    }
+
+
+def claim(better, *worse, **more):
+    return Claim("It is so.", "table 9", "t", better, worse, **more)
+
+
+def test_a_difference_is_paired_by_seed_with_a_t_interval():
+    measured = results(**{"a@x": [0.9, 0.8, 0.7], "b@x": [0.88, 0.77, 0.66, 0.1]})
+    (found,) = findings(claim("a @ x", "b @ x"), measured)
+    assert (found.n, found.mean) == (3, pytest.approx(3.0))
+    half = 4.302653 * 1.0 / math.sqrt(3)  # Student's t for two degrees of freedom, deviation 1
+    assert (found.low, found.high) == pytest.approx((3 - half, 3 + half), abs=1e-4)
+    assert found.verdict == "holds"
+    assert str(found) == "+3.0 [+0.5, +5.5] over b @ x, n = 3"
+
+
+def test_a_star_is_the_mean_over_columns_that_a_seed_has_all_of():
+    measured = results(**{"a@x": [0.9, 0.8], "a@y": [0.7], "b@x": [0.5, 0.5], "b@y": [0.5, 0.5]})
+    (found,) = findings(claim("a @ *", "b @ *", columns=("x", "y")), measured)
+    assert (found.n, found.mean) == (1, pytest.approx(30))
+    assert found.verdict == "open"  # one seed says nothing of the spread
+
+
+def test_a_gap_that_grows():
+    measured = results(
+        **{"a@x": [0.9, 0.9], "b@x": [0.8, 0.81], "a@y": [0.8, 0.8], "b@y": [0.5, 0.52]}
+    )
+    (found,) = findings(claim("a @ y", "b @ y", more_than=("a @ x", "b @ x")), measured)
+    assert found.mean == pytest.approx(19.5)
+
+
+def test_not_worse_is_a_claim_too():
+    measured = results(**{"a@x": [0.9, 0.8, 0.7], "b@x": [0.902, 0.803, 0.701]})
+    (found,) = findings(claim("a @ x", "b @ x", least=-1.0), measured)
+    assert found.mean == pytest.approx(-0.2)
+    assert found.verdict == "holds"
+    (found,) = findings(claim("a @ x", "b @ x", least=1.0), measured)
+    assert found.verdict == "does not hold"
+
+
+def finding(low, high):
+    return Finding("b", (low + high) / 2, low, high, 3)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "words"),
+    [
+        ([], "not measured"),
+        ([(1, 2)], "holds"),
+        ([(1, 2), (-1, 2)], "open"),
+        ([(-2, -1)], "does not hold"),
+        ([(1, 2), (-2, -1)], "holds only against some"),
+        ([(-2, -1), (-1, 2)], "does not hold"),
+        ([(-0.4, 0.5)], "no difference"),
+        ([(-0.4, 0.5), (1, 2)], "open"),
+    ],
+)
+def test_a_verdict_needs_all_rivals(intervals, words):
+    assert verdict([finding(*each) for each in intervals]) == words
+
+
+def test_every_claim_is_about_cells_that_its_grid_has():
+    grids = {}
+    for each in claims():
+        if each.table.startswith(FIGURES):
+            continue
+        if each.table not in grids:
+            name, _, scale = each.table.rpartition("-")
+            grids[each.table] = Grid.load(grid_file(name), scale, seeds=1)
+        grid = grids[each.table]
+        keys = {row.key for row in grid.rows}
+        assert set(each.columns) <= set(grid.columns)
+        for side in (each.better, *each.worse, *(each.more_than or ())):
+            method, _, column = (part.strip() for part in side.partition("@"))
+            assert slug(method) in keys, side
+            assert column == "*" or column in grid.columns, side
+            assert (column == "*") <= bool(each.columns), side
+
+
+def test_the_page_has_a_row_for_every_claim_measured_or_not():
+    cells = {"inner-product": [0.5, 0.52], "ctrr": [0.8, 0.81]}
+    columns = ["sym 20", "sym 40", "sym 60", "sym 80", "sym 90"]
+    measured = results(**{f"{m}@{c}": values for m, values in cells.items() for c in columns})
+    text = page({"table4-cpu": measured})
+    summary, details = text.split("## Every comparison")
+    assert summary.count("\n| ") == len(claims()) + 2
+    assert details.count("\n| ") == 2 + 1
+    assert "| inner-product @ * | +29.5 [+23.1, +35.9] | 2 | holds |" in details
+    assert "| +29.5 [+23.1, +35.9] over inner-product @ *, n = 2 | **holds** | – |" in text
+    assert text.count("**not measured**") == len(claims()) - 1
+
+
+def test_what_the_paper_reports_has_a_verdict_of_its_own():
+    measured = results(**{"inner-product@sym 20": [0.5, 0.52], "ctrr@sym 20": [0.8, 0.81]})
+    columns = ["sym 20", "sym 40", "sym 60"]
+    runs = [
+        {**run, "column": column, "oracle_best": 0.9 - 0.1 * (run["method"] == "ctrr")}
+        for run in measured["runs"]
+        for column in columns
+    ]
+    assert "n = 2 | **holds** | does not hold |" in page({"table4-cpu": {"runs": runs}})
+
+
+def test_figures_are_asked_about_their_ends():
+    curves = {
+        "sym 80": {"CE": [[[0.9, 0, 0.1], [0.3, 0.6, 0.5]]], "CTR (eq. 1)": [[[0.1, 0, 0.7]]]}
+    }
+    ce, ctr = figure_runs({"figure": "memorisation", "curves": curves})["runs"]
+    assert (ce["method"], ce["column"], ce["memorised"], ce["last"]) == ("ce", "sym 80", 0.3, 0.5)
+    assert (ctr["method"], ctr["memorised"]) == ("ctr-eq.-1", 0.1)
+    ends = {"eq. 4": [[{}, {"wrong_inner": 0.4, "wrong_log": 0.1}]]}
+    (run,) = figure_runs({"figure": "gradient-share", "curves": ends})["runs"]
+    assert (run["method"], run["wrong pull"]) == ("eq.-4", 0.4)
+    names = {side for each in claims() if each.table.startswith(FIGURES) for side in each.worse}
+    assert names == {"ctr-eq.-1 @ *", "ce @ *", "eq.-6 @ end"}
