@@ -366,6 +366,21 @@ def test_an_ignored_option_is_found(monkeypatch):
         check(trained, fake, "loss", "ignored")
 
 
+@pytest.mark.parametrize(
+    ("section", "name", "options", "message"),
+    [
+        ("learner", "limit", {"precision": 2.0}, "needs learner.sample=true"),
+        ("learner", "dividemix", {"penalty": True, "warmup": 0.0}, "needs learner.warmup above 0"),
+        ("loss", "forward", {"matrix": "known", "percentile": 9.0}, "set loss.matrix=estimate"),
+        ("loss", "backward", {"matrix": "known", "warmup": 0.5}, "set loss.matrix=estimate"),
+        ("views.strong", "strong", {"blur_sigma": [1.0, 2.0]}, "nothing is blurred"),
+        ("views.strong", "strong", {"blur_kernel": 3}, "nothing is blurred"),
+    ],
+)
+def test_an_option_that_cannot_act_is_refused(section, name, options, message):
+    assert message in trained(section, name, options)
+
+
 @pytest.mark.parametrize("option", list(TRAIN.options))
 def test_another_value_of_train_changes_something(option, tmp_path, monkeypatch):
     def compile(self, *args, **options):

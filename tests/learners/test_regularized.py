@@ -195,6 +195,12 @@ def test_two_views_can_bear_labels_and_contrast(framework, batch):
 
 
 @pytest.mark.parametrize("options", [{"joined": True}, {"label_view": "strong"}])
+def test_strong_views_of_labels_need_a_contrast(options):
+    with pytest.raises(UsageError, match=r"learner\.(joined|label_view) needs a contrast"):
+        make("none", "none", learner=options)
+
+
+@pytest.mark.parametrize("options", [{"joined": True}, {"label_view": "strong"}])
 def test_running_statistics_of_one_view_need_separate_views(options):
     with pytest.raises(UsageError, match=r"framework\.bn_stats"):
         make(framework_options={"bn_stats": "weak"}, learner=options)

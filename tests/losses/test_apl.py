@@ -83,3 +83,16 @@ def test_finite_where_the_network_is_certain(active):
 def test_an_option_outside_its_range_is_an_error(option):
     with pytest.raises(UsageError, match=f"option '{next(iter(option))}'"):
         LOSSES.build("apl", **option)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gamma": 0.5}, r"loss\.gamma belongs to nfl.*loss\.active=nfl"),
+        ({"q": 0.7, "active": "nfl"}, r"loss\.q belongs to ngce.*loss\.active=ngce"),
+        ({"log_zero": -4.0, "passive": "mae"}, r"loss\.log_zero belongs to rce.*loss\.passive=rce"),
+    ],
+)
+def test_an_option_of_another_pair_is_an_error(options, message):
+    with pytest.raises(UsageError, match=message):
+        LOSSES.build("apl", **options)

@@ -62,6 +62,9 @@ class Regularized(Learner):
         if regularizer is not None and regularizer.weight == 0 and label_view == "weak":
             # What has no weight leaves no trace: strong views would go into running statistics.
             framework = regularizer = None
+        elif framework is None and (joined or label_view == "strong"):
+            option = "joined" if joined else "label_view"
+            raise UsageError(f"learner.{option} needs a contrast; leave it out, or add one")
         if correction is not None and loss.has_memory:
             raise UsageError(
                 "learner.correction needs a loss that can be asked about any label; this loss "
