@@ -7,7 +7,7 @@ import torch
 
 from pairing import cost_of, weights_of
 from unswayed.regularizers import REGULARIZERS
-from unswayed.types import Pairs
+from unswayed.types import Beliefs, Pairs
 
 
 @pytest.fixture(params=[name for name in REGULARIZERS.names() if name != "none"])
@@ -57,3 +57,27 @@ def test_a_batch_of_one_attracts_its_own_other_view(regularizer):
     q = torch.tensor([[3.0, 4.0]])
     weights = weights_of(regularizer, torch.tensor([[0.5, 0.5]]), torch.tensor([0]), 0.0)
     assert cost_of(regularizer, [Pairs(q, q)], weights).item() == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("sizes", [(4, 5), (2, 3, 4)])
+def test_rows_against_all_keys_are_parts_of_the_whole(regularizer, batch, sizes):
+    """Processes that hold some rows each, and all keys, have the cost and gradient of one."""
+    q, z, p, labels = batch
+    whole_q = q.clone().requires_grad_()
+    keys = Beliefs(p, labels)
+    whole = cost_of(regularizer, [Pairs(whole_q, z)], weights_of(regularizer, p, labels, 0.3))
+    whole.backward()
+    parts, start = [], 0
+    shared_q = q.clone().requires_grad_()
+    for size in sizes:
+        mine = slice(start, start + size)
+        positive = torch.arange(start, start + size)
+        rows = Beliefs(p[mine], labels[mine])
+        weights = regularizer.pair_weights(rows, keys, positive, 0.3)
+        assert weights.shape == (size, len(z))
+        part = regularizer([Pairs(shared_q[mine], z)], weights, positive)
+        parts.append(part * size / len(q))
+        start += size
+    torch.stack(parts).sum().backward()
+    assert torch.stack(parts).sum().item() == pytest.approx(whole.item(), abs=1e-12)
+    assert torch.allclose(shared_q.grad, whole_q.grad, atol=1e-12)

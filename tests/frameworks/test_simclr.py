@@ -49,3 +49,18 @@ def test_everything_selected_still_leaves_the_own_other_view(generator):
     directions = [Pairs(u1, u2), Pairs(u2, u1)]
     found = repulsion_of(framework, directions, torch.ones(3, 3, dtype=torch.bool))
     assert torch.isfinite(found)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_views_of_one_process_against_all_views_are_parts_of_the_whole(generator, drop):
+    u1, u2 = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64)
+    framework = simclr(drop_selected_negatives=drop)
+    selected = torch.rand(5, 5, generator=generator) > 0.5
+    whole = repulsion_of(framework, [Pairs(u1, u2), Pairs(u2, u1)], selected)
+    total = 0.0
+    for mine in (slice(0, 2), slice(2, 5)):
+        directions = [Pairs(u1[mine], u2), Pairs(u2[mine], u1)]
+        positive = torch.arange(5)[mine]
+        part = framework.repulsion(directions, selected[mine], positive)
+        total += part.item() * len(positive) / 5
+    assert total == pytest.approx(whole.item(), abs=1e-12)

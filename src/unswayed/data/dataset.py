@@ -17,7 +17,8 @@ from unswayed.data.stores import Store
 from unswayed.errors import UsageError
 from unswayed.randomness import Bits, bits, keys_of
 
-STATISTICS_PIXELS = 2**28
+STATISTICS_PIXELS, STATISTICS_CHUNK = 2**28, 2**22
+"""Pixels that channel statistics look at in all, and at a time: counting takes eight bytes each."""
 
 
 class Files(NamedTuple):
@@ -122,8 +123,9 @@ class Dataset:
         count = min(len(self), max(1000, STATISTICS_PIXELS // (self.images.shape[2] ** 2)))
         rows = torch.arange(count) * len(self) // count
         levels = np.zeros((self.channels, 256))
-        for start in range(0, count, 1000):
-            batch = self.images[rows[start : start + 1000]]
+        size = max(1, STATISTICS_CHUNK // (self.image_size[0] * self.image_size[1]))
+        for start in range(0, count, size):
+            batch = self.images[rows[start : start + size]]
             for c in range(self.channels):
                 levels[c] += np.bincount(batch[:, c].reshape(-1).numpy(), minlength=256)
         means, stds = [], []

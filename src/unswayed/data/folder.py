@@ -30,7 +30,7 @@ def folder(
 
     Args:
         path: the folder.
-        size: side of the square images to train on; 0 takes 32, 64, 96 or 128, by the images.
+        size: side of the square images to train on; 0 takes 32, 64 or 96, by the images.
         mode: rgb or gray.
         resize: crop keeps proportions and cuts the middle out, squash does not.
         cache: memory, disk, stream, or auto (see docs/data.md).

@@ -26,7 +26,7 @@ MAX_PIXELS = 100_000_000
 TRAIN = ("train", "training")
 TEST = ("test", "testing", "val", "valid", "validation")
 
-SIDES = (128, 96, 64, 32)
+SIDES = (96, 64, 32)
 SAMPLE = 200
 
 

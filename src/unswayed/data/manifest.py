@@ -35,7 +35,7 @@ def manifest(
         path: the file.
         root: the folder that paths are relative to and may not leave; that of the file.
         classes: the class names in their order; those found, sorted, if not given.
-        size: side of the square images to train on; 0 takes 32, 64, 96 or 128, by the images.
+        size: side of the square images to train on; 0 takes 32, 64 or 96, by the images.
         mode: rgb or gray.
         resize: crop keeps proportions and cuts the middle out, squash does not.
         cache: memory, disk, stream, or auto (see docs/data.md).

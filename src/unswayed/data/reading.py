@@ -20,7 +20,7 @@ Mode = Literal["rgb", "gray"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How files become images; `size` 0 takes the largest of 32, 64, 96 and 128 that most fill."""
+    """How files become images; `size` 0 takes the largest of 32, 64 and 96 that most fill."""
 
     size: int
     mode: Mode
