@@ -125,6 +125,8 @@ def test_a_recipe_that_extends_itself_is_an_error(tmp_path):
         (("digits", "train.lr=0.1"), "train has no option 'lr'; it moved to optimizer.lr"),
         (("digits", "train.ends=[0, 1]"), "it moved to schedule.start and schedule.end"),
         (("digits", "noise.exact=false"), "it moved to noise.draw"),
+        (("digits", "framework.name=none", "regularizer.tau=0.3"), "since framework.name=none"),
+        (("digits-ce", "regularizer.name=ctrr", "regularizer.tau=0.3"), "framework.name=none"),
         (("digits", "train.threads=99999999"), "less than or equal"),
         (("digits", "regularizer.weight=-1"), "at least 0"),
         (("digits", "framework.name=byol", "framework.momentum=99"), "from 0 to 1"),

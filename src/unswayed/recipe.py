@@ -323,12 +323,15 @@ def _name_in(sections: Mapping[str, Options], section: str) -> str:
 
 
 def _check_wanted(sections: Mapping[str, Options], keys: list[str]) -> None:
-    """Refuse overrides of a framework or regularizer where the learner has no use for them."""
-    learner = LEARNERS[_name_in(sections, "learner")]
+    """Refuse overrides of a framework or regularizer where nobody has a use for them."""
+    learner, contrast = LEARNERS[_name_in(sections, "learner")], ("framework", "regularizer")
+    none = next((part for part in contrast if _name_in(sections, part) == "none"), None)
     for key in keys:
-        section = key.partition(".")[0]
-        if section in ("framework", "regularizer") and section not in learner.facts:
+        section, _, option = key.partition(".")
+        if section in contrast and section not in learner.facts:
             raise UsageError(f"{key}: the learner {learner.name!r} has no {section}; leave it out")
+        if section in contrast and none and option != "name":
+            raise UsageError(f"{key}: there is no contrast, since {none}.name=none; leave it out")
 
 
 def _resolve(sections: Mapping[str, Options]) -> dict[str, Options]:
