@@ -6,6 +6,7 @@ The one home of these estimates: losses, learners and the search for wrong label
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -81,3 +82,51 @@ def anchor_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
     rows = p[anchors]
     normalised: Matrix = rows / rows.sum(axis=1, keepdims=True)
     return normalised
+
+
+def confident_joint(
+    log_beliefs: Callable[[], Iterable[Tensor]], labels: Tensor, num_classes: int
+) -> tuple[Matrix, Matrix]:
+    """Return counts C and the joint distribution Q of given and true labels, (K, K) each.
+
+    Northcutt et al., JAIR 2021, eq. 1-4. A sample labelled i counts in C[i, j] if its belief in j
+    is at least the mean belief in j of the samples labelled j; of several such j, the one believed
+    in most. Q scales the rows of C to the number of samples with each label.
+
+    Args:
+        log_beliefs: yields log-probabilities (b, K) of all samples in order, each time it is asked;
+            they should come from models that have not seen the samples' labels.
+        labels: (N,) given.
+        num_classes: K.
+    """
+    sums, counts = torch.zeros(num_classes), torch.bincount(labels, minlength=num_classes)
+    for given, p in _with_labels(log_beliefs(), labels):
+        sums.index_add_(0, given, p.gather(1, given[:, None]).squeeze(1))
+    threshold = torch.where(counts > 0, sums / counts.clamp_min(1), torch.inf)
+    joint = torch.zeros(num_classes, num_classes, dtype=torch.float64)
+    for given, p in _with_labels(log_beliefs(), labels):
+        confident = torch.where(p >= threshold, p, -1.0)
+        best, of = confident.max(dim=1)
+        sure = best >= 0
+        ones = torch.ones(int(sure.sum()), dtype=torch.float64)
+        joint.index_put_((given[sure], of[sure]), ones, accumulate=True)
+    diagonal = joint.diagonal()
+    diagonal.copy_(torch.where(counts > 0, diagonal.clamp_min(1), diagonal))  # as published
+    return joint.numpy(), calibrated_joint(joint.numpy(), counts.numpy())
+
+
+def calibrated_joint(counts: Matrix, labelled: NDArray[np.int64]) -> Matrix:
+    """Return the joint distribution whose given labels are as frequent as they are."""
+    rows = counts.sum(axis=1, keepdims=True)
+    scaled = np.divide(counts, rows, out=np.zeros_like(counts), where=rows > 0) * labelled[:, None]
+    total = scaled.sum()
+    found: Matrix = scaled / total if total else scaled
+    return found
+
+
+def _with_labels(chunks: Iterable[Tensor], labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield given labels (b,) and probabilities (b, K) of all samples."""
+    start = 0
+    for chunk in chunks:
+        yield labels[start : start + len(chunk)], chunk.exp()
+        start += len(chunk)

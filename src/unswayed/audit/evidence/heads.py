@@ -56,7 +56,9 @@ class Heads(Evidence):
                 out[mine] = F.log_softmax(x[mine] @ weight + bias, dim=1)
             yield out
 
-    def fit(self, inputs: Inputs, rows: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    def fit(
+        self, inputs: Inputs, rows: Tensor, mean: Tensor, scale: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Return weight (F, K) and bias (K,) of the head for these rows."""
         assert inputs.features is not None
         x = (inputs.features[rows].float() - mean) / scale
@@ -92,7 +94,10 @@ def moments(inputs: Inputs) -> tuple[Tensor, Tensor]:
     """Return mean and standard deviation (F,) of the features."""
     assert inputs.features is not None
     count, width = len(inputs), inputs.features.shape[1]
-    total, squares = torch.zeros(width, dtype=torch.float64), torch.zeros(width, dtype=torch.float64)
+    total, squares = (
+        torch.zeros(width, dtype=torch.float64),
+        torch.zeros(width, dtype=torch.float64),
+    )
     for rows in inputs.chunks(width):
         x = inputs.features[rows].double()
         total += x.sum(dim=0)
