@@ -84,3 +84,11 @@ def test_damaged_weights_are_an_error(tmp_path):
 def test_weights_for_another_stem_are_an_error(channels, stem):
     with pytest.raises(UsageError, match="7×7 stem"):
         MODELS.build("resnet18", {"in_channels": channels}, stem=stem, weights="IMAGENET1K_V1")
+
+
+@pytest.mark.parametrize(("side", "stem"), [(32, "small"), (63, "small"), (64, "imagenet")])
+def test_the_stem_can_suit_the_images(side, stem):
+    facts = {"in_channels": 3, "image_size": (side, side)}
+    found, expected = (MODELS.build("resnet18", facts, stem=each) for each in ("auto", stem))
+    assert found.net.conv1.weight.shape == expected.net.conv1.weight.shape
+    assert type(found.net.maxpool) is type(expected.net.maxpool)

@@ -14,19 +14,27 @@ from unswayed.errors import UsageError
 from unswayed.models import Backbone, register
 from unswayed.registry import did_you_mean
 
-Stem = Literal["imagenet", "small"]
+Stem = Literal["imagenet", "small", "auto"]
+Size = tuple[int, int] | None
+LARGE = 64
+"""Pixels of the shorter side from which on "auto" takes the stem of large images."""
 
 
 class ResNet(Backbone):
     """A torchvision ResNet without its classifier."""
 
-    def __init__(self, name: str, in_channels: int, stem: Stem, weights: str | None) -> None:
+    def __init__(
+        self, name: str, in_channels: int, image_size: Size, stem: Stem, weights: str | None
+    ) -> None:
         import torchvision  # more than a second, and only these networks need it
 
         super().__init__()
         net = torchvision.models.get_model(name, weights=None)
         self.feature_dim = int(net.fc.in_features)
         net.fc = nn.Identity()
+        if stem == "auto":
+            small = weights is None and image_size is not None and min(image_size) < LARGE
+            stem = "small" if small else "imagenet"
         if weights is not None:
             if stem != "imagenet" or in_channels != 3:
                 raise UsageError(
@@ -50,28 +58,45 @@ class ResNet(Backbone):
 
 
 @register("resnet18", paper="He et al., CVPR 2016")
-def resnet18(in_channels: int, stem: Stem = "imagenet", weights: str | None = None) -> ResNet:
+def resnet18(
+    in_channels: int,
+    image_size: Size = None,
+    stem: Stem = "imagenet",
+    weights: str | None = None,
+) -> ResNet:
     """ResNet-18 with 512 features.
 
     Args:
         in_channels: C.
-        stem: the 7×7 stem with max-pool for large images, or 3×3 without for small ones.
+        image_size: (H, W), if known.
+        stem: the 7×7 stem with max-pool for large images, 3×3 without for small ones, or auto:
+            large from 64 pixels on. A small stem on large images takes sixteen times the memory.
         weights: a torchvision name such as IMAGENET1K_V1 (fetched on first use), or the path of
             a .safetensors or .pth file.
     """
-    return ResNet("resnet18", in_channels, stem, weights)
+    return ResNet("resnet18", in_channels, image_size, stem, weights)
 
 
 @register("resnet34", paper="He et al., CVPR 2016")
-def resnet34(in_channels: int, stem: Stem = "imagenet", weights: str | None = None) -> ResNet:
+def resnet34(
+    in_channels: int,
+    image_size: Size = None,
+    stem: Stem = "imagenet",
+    weights: str | None = None,
+) -> ResNet:
     """ResNet-34 with 512 features; options as for resnet18."""
-    return ResNet("resnet34", in_channels, stem, weights)
+    return ResNet("resnet34", in_channels, image_size, stem, weights)
 
 
 @register("resnet50", paper="He et al., CVPR 2016")
-def resnet50(in_channels: int, stem: Stem = "imagenet", weights: str | None = None) -> ResNet:
+def resnet50(
+    in_channels: int,
+    image_size: Size = None,
+    stem: Stem = "imagenet",
+    weights: str | None = None,
+) -> ResNet:
     """ResNet-50 with 2,048 features; options as for resnet18."""
-    return ResNet("resnet50", in_channels, stem, weights)
+    return ResNet("resnet50", in_channels, image_size, stem, weights)
 
 
 def _load(net: nn.Module, name: str, weights: str) -> None:

@@ -299,7 +299,7 @@ class Run:
             raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
         config = self.config
         options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
-        facts = {"in_channels": config.channels}
+        facts = {"in_channels": config.channels, "image_size": config.image_size}
         classifiers = [
             Classifier(
                 MODELS.build(config.model["name"], facts, **options),
