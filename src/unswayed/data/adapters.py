@@ -42,7 +42,7 @@ def from_torch(
 
     Args:
         source: the data set.
-        size: side of the square images; needed where they differ in size.
+        size: side of the square images; needed if they differ in size.
         classes: class names; those of `source.classes` if it has them.
         ids: names of the samples; their numbers if not given.
     """

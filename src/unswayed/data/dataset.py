@@ -165,7 +165,7 @@ class Dataset:
 
 
 class Splits(NamedTuple):
-    """What a data set offers: training images, and test images with trusted labels if any."""
+    """Training data, and test data with trusted labels if there are any."""
 
     train: Dataset
     test: Dataset | None
@@ -210,7 +210,7 @@ def _check(data: Dataset) -> None:
 
 
 def check_subset(subset: int, seed: int | None) -> None:
-    """Refuse the seed of a subset where all images are taken."""
+    """Refuse the seed of a subset if all images are taken."""
     if seed is not None and not subset:
         raise UsageError("data.subset_seed: all images are taken; set data.subset too")
 
@@ -223,7 +223,7 @@ def balanced(
     purpose: str,
     classes: Sequence[str],
 ) -> NDArray[np.int64]:
-    """Return rows with as many of each label, in their old order; what remains goes to the first.
+    """Return `count` rows in order, equally many of each label; the first labels get the remainder.
 
     The draw depends on the seed and the ids alone.
     """
@@ -245,9 +245,9 @@ def balanced(
 def stratified_split(
     labels: NDArray[np.int64], keys: Bits, fraction: float, seed: int, purpose: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return rows that stay and rows that are held out, `fraction` of each label.
+    """Return rows that stay and rows that are held out, a `fraction` of each label.
 
-    Of every label at least one sample stays. The draw depends on the seed and the ids alone.
+    At least one sample of every label stays. The draw depends on the seed and the ids alone.
     """
     order = np.argsort(bits(seed, purpose, keys), kind="stable")
     out = np.zeros(len(labels), dtype=bool)
