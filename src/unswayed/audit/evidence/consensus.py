@@ -1,0 +1,44 @@
+"""What the network believes of a sample's nearest neighbours.
+
+A wrong label that was memorised stands alone among its neighbours, which were not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from unswayed.audit.evidence import Evidence, Inputs, register
+from unswayed.audit.evidence.neighbours import nearest
+from unswayed.types import Count
+
+
+@register("consensus", paper="Iscen et al., CVPR 2022, eq. 3")
+class Consensus(Evidence):
+    """Mean probabilities of the nearest neighbours in feature space, without the sample itself."""
+
+    name = "consensus"
+
+    def __init__(self, k: Count = 10) -> None:
+        """Store the options.
+
+        Args:
+            k: how many neighbours are asked.
+        """
+        self.k = k
+
+    def applies(self, inputs: Inputs) -> bool:
+        """Need features and logits."""
+        return inputs.features is not None and inputs.logits is not None and len(inputs) > 2
+
+    def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
+        """Yield (b, K)."""
+        assert inputs.logits is not None
+        logits = inputs.logits
+        for rows, _ in nearest(inputs, self.k):
+            p = torch.zeros(len(rows), inputs.num_classes)
+            for column in rows.T:
+                p += logits[column].float().softmax(dim=1)
+            yield (p / rows.shape[1]).clamp_min(1e-6).log()
