@@ -27,10 +27,10 @@ from unswayed.report.templates import fill
 KINDS = ("learner", "loss", "framework", "regularizer")
 
 REFERENCE = "ce"
-"""The method, not the row, whose time is 1."""
+"""The method whose time is 1."""
 
 MARK = "<!-- Made by `make docs`;"
-"""How a page begins that may be replaced or removed."""
+"""The first words of a generated page. Only such pages are replaced or removed."""
 
 NUMBERS = {
     "last": "test accuracy, last epoch",
@@ -40,7 +40,7 @@ NUMBERS = {
 
 
 def pages(results: Results | None = None) -> dict[str, str]:
-    """Return all pages by file name; without results they hold no measured numbers."""
+    """Return all pages by file name. Without results they have no measured numbers."""
     found = {"README.md": index(results)}
     return found | {f"{name}.md": page(methods.get(name), results) for name in methods.names()}
 
@@ -104,7 +104,7 @@ def _part(kind: str, recipe: Recipe, method: Method) -> dict[str, Any]:
 def _option(
     component: Component[Any], place: str, name: str, method: Method
 ) -> Iterator[list[str]]:
-    """Yield the row of an option, and of those in it where it is a table of options."""
+    """Yield the row of an option, and rows of the options inside it if it is a table."""
     own = method.options.get(f"{place}.{name}")
     here = "" if own is None else f"`{_value(own)}`"
     default = f"`{default_words(component.options[name])}`"
@@ -118,7 +118,7 @@ def _option(
 
 
 class _Table(Component[Any]):
-    """A table of options as a component; facts are not known inside, so none is left out."""
+    """A table of options, treated as a component."""
 
     @cached_property
     def options(self) -> Mapping[str, inspect.Parameter]:
@@ -127,7 +127,7 @@ class _Table(Component[Any]):
 
 
 def _plain(text: str) -> str:
-    """Return text in which Markdown finds nothing to do."""
+    """Escape what Markdown would interpret."""
     return text.rstrip(".").replace("<", "\\<").replace("[", "\\[")
 
 
@@ -150,23 +150,23 @@ def _value(value: Any) -> str:
 def _cost(method: Method, results: Results | None) -> str:
     networks = "one network" if method.networks == 1 else f"{method.networks} networks"
     text = (
-        f"A step takes {_times(method.forwards, 'forward')} and "
-        f"{_times(method.backwards, 'backward')} of a batch through {networks}: "
-        f"{method.cost:.1f} times the work of cross entropy, if a backward takes two forwards."
+        f"A step makes {_times(method.forwards, 'forward')} and "
+        f"{_times(method.backwards, 'backward')} through {networks}. If a backward pass counts as "
+        f"two forward passes, that is {method.cost:.1f} times the work of cross entropy."
     )
     seconds = relative_seconds(results, method.name) if results else None
     if results is None or seconds is None:
         return text
     return (
-        f"{text}\nMeasured: an epoch takes {seconds:.1f} times the seconds of cross entropy "
+        f"{text}\nMeasured: an epoch takes {seconds:.1f} times as long as with cross entropy "
         f"([{results['grid']}](../../results/{results['grid']}.json))."
     )
 
 
 def relative_seconds(results: Results, method: str) -> float | None:
-    """Return the seconds of an epoch in those of cross entropy, over the columns that both have.
+    """Return the time of an epoch relative to cross entropy, over the columns that both have.
 
-    Other work on the machine only adds to a time, so the quickest seed of a column counts.
+    Other work on the machine only adds to a time, so the fastest seed of a column counts.
     """
     plain = next((m["key"] for m in results["methods"] if m.get("method") == REFERENCE), REFERENCE)
     own, others = 0.0, 0.0
@@ -183,7 +183,7 @@ def _pace(results: Results, method: str, column: str) -> float | None:
 
 
 def _times(count: float, what: str) -> str:
-    return f"one {what}" if count == 1 else f"{count:g} {what}s"
+    return f"one {what} pass" if count == 1 else f"{count:g} {what} passes"
 
 
 def _numbers(method: Method, results: Results | None) -> list[list[str]]:
@@ -211,7 +211,7 @@ def _spread(results: Results | None, number: str, method: str, column: str) -> s
 
 
 def write(folder: Path, results: Results | None = None) -> None:
-    """Write all pages, and remove those of methods that are no more."""
+    """Write all pages, and remove those of methods that no longer exist."""
     folder.mkdir(parents=True, exist_ok=True)
     made = pages(results)
     for file in folder.glob("*.md"):

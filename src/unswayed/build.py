@@ -1,4 +1,4 @@
-"""Assembly: from a recipe to its parts. The one place that knows them all; it writes nothing."""
+"""Build a trainer from a recipe. The one place that knows every component; it writes nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from unswayed.views.policy import Policy
 
 
 def assemble(recipe: Recipe, data: Splits | None = None) -> tuple[Trainer, Noise]:
-    """Build everything a recipe names, and write nothing."""
+    """Build everything that a recipe names."""
     splits, noise = prepare(recipe, data)
     return make_trainer(settled(recipe, resolve(recipe, splits)), splits), noise
 
 
 def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
-    """Return the options of `train` that depend on this machine or on what an epoch costs."""
+    """Return the options of `train` that depend on this machine or on the cost of an epoch."""
     settings = recipe.settings
     found: dict[str, Any] = {}
     if settings.precision == "auto":
@@ -40,13 +40,13 @@ def resolve(recipe: Recipe, splits: Splits) -> dict[str, Any]:
 
 
 def settled(recipe: Recipe, resolved: Mapping[str, Any]) -> Recipe:
-    """Return the recipe with what `resolve` found in place of what it was found from."""
+    """Return the recipe with the options that `resolve` found; a budget becomes epochs."""
     budget = {"budget": ""} if "epochs" in resolved else {}
     return recipe.with_options("train", **{**recipe.sections["train"], **resolved, **budget})
 
 
 def make_trainer(recipe: Recipe, splits: Splits) -> Trainer:
-    """Build everything but the data."""
+    """Build the trainer for these data."""
     settings = recipe.settings
     device = pick_device(settings.device)
     check_precision(settings.precision, device)
@@ -75,7 +75,7 @@ def make_trainer(recipe: Recipe, splits: Splits) -> Trainer:
 
 
 def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:
-    """Return the data as they are trained and tested on, and the noise that was put into them."""
+    """Return the data with noisy training labels, and the noise."""
     clean, test = data if data is not None else recipe.build("data")
     _check_fit(clean, test)
     noise: Noise = recipe.build("noise", facts_of(clean))
@@ -85,7 +85,7 @@ def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:
 
 
 def facts_of(data: Dataset) -> dict[str, Any]:
-    """Return what constructors may ask for once the data are known."""
+    """Return the values that constructors may ask for once the data are known."""
     return {
         "num_classes": data.num_classes,
         "num_samples": len(data),
@@ -96,7 +96,7 @@ def facts_of(data: Dataset) -> dict[str, Any]:
 
 
 def _known_noise(data: Dataset) -> dict[str, Any]:
-    """Return the realised rate and matrix of wrong labels, None where true labels are unknown."""
+    """Return the realised rate and matrix of wrong labels; None if true labels are unknown."""
     if data.true is None:
         return {"known_rate": None, "known_matrix": None}
     rate, matrix = realised(data.true, data.given, data.num_classes)

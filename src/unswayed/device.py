@@ -1,4 +1,4 @@
-"""Where a training computes: the device, its precision, the CPU's threads."""
+"""The device of a training, its precision, and the CPU's threads."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def pick_device(name: str) -> torch.device:
 
 
 def check_precision(precision: str, device: torch.device) -> None:
-    """Refuse bf16 where it would only be emulated, many times slower than fp32."""
+    """Refuse bf16 if the device only emulates it, which is many times slower than fp32."""
     if precision == "bf16" and not has_bf16(device):
         raise UsageError(f"train.precision: this {device.type} has no bf16 units; use fp32")
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return whether the device computes in bf16, and does not merely emulate it."""
+    """Return whether the device computes in bf16 without emulation."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

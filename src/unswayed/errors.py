@@ -1,4 +1,4 @@
-"""What can go wrong, by whose hand: the user's, the data's or the machine's."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class UsageError(ValueError):
-    """The user can mend it: the message says what was wrong and what to do. Exit code 2."""
+    """A user's mistake. The message says what is wrong and what to do. Exit code 2."""
 
 
 class BusyError(UsageError):
@@ -14,7 +14,7 @@ class BusyError(UsageError):
 
 
 class NonFiniteLossError(RuntimeError):
-    """A loss or gradient was not finite; the update was not made and the last good state kept."""
+    """A loss or gradient is not finite. The update was not made; the last good state is kept."""
 
     def __init__(self, what: str, epoch: int, step: int, ids: Sequence[str]) -> None:
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
@@ -35,4 +35,4 @@ class InterruptedRunError(RuntimeError):
 
 
 class DamagedFileError(ValueError):
-    """A file is missing or not what was written."""
+    """A file of a run is missing or damaged."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, synced, then renamed."""
+"""Write files atomically: under another name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch import Tensor
 from unswayed.errors import DamagedFileError
 
 ENTRY = "unswayed"
-"""What the header of a safetensors file calls our note."""
+"""The key of our note in the header of a safetensors file."""
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -26,7 +26,7 @@ os.umask(_UMASK)
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Give a temporary path that becomes `path` once the block is done and the bytes synced."""
+    """Yield a temporary path; after the block it is synced and renamed to `path`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
@@ -70,7 +70,7 @@ def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Return the whole rows; a last line that a crash cut short is left out."""
+    """Return all rows; an incomplete last line, left by a crash, is ignored."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     rows = []
     for number, line in enumerate(lines, start=1):
@@ -96,7 +96,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, 
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return tensors and note; raise `DamagedFileError` if a bit is not as it was written."""
+    """Return tensors and note; raise `DamagedFileError` if a bit has changed."""
     with path.open("rb"):  # what cannot be opened is not damaged: an OSError says why
         pass
     try:

@@ -1,4 +1,4 @@
-"""What is remembered by sample: the one place that reads and writes it, always by row."""
+"""Values remembered for every sample, read and written by row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Memory(nn.Module):
-    """One value for each of N samples, of any shape; part of the state that survives a resume."""
+    """One value of any shape for each of N samples, which survives a resume."""
 
     values: Tensor  # (N, ...)
 
@@ -24,7 +24,7 @@ class Memory(nn.Module):
         Args:
             num_samples: N.
             *shape: of the value of a sample.
-            fill: what every value is at first.
+            fill: the initial value.
             dtype: of the values.
             device: where they are kept.
         """

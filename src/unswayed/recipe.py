@@ -50,7 +50,7 @@ REGISTRIES: Mapping[str, Registry[Any]] = {
 TRAIN = Component("section", "train", Settings, "")
 SECTIONS = (*REGISTRIES, "train")
 TABLES = tuple(dict.fromkeys(section.partition(".")[0] for section in SECTIONS))
-"""What a file may hold at its top: `views` for `views.weak` and `views.strong`."""
+"""The top-level tables of a file: `views` holds `views.weak` and `views.strong`."""
 
 DEFAULT_NAMES = {
     "noise": "none",
@@ -73,7 +73,7 @@ MOVED = {
     **dict.fromkeys(("noise.exact", "noise.per_class"), "noise.draw"),
     **{f"views.{which}.crop": f"views.{which}.name" for which in ("weak", "strong")},
 }
-"""Where options went that earlier versions had elsewhere."""
+"""Options of earlier versions, and their new places."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Recipe:
 
     @property
     def label(self) -> str:
-        """What is done in a few words: the method, or its parts, such as `gce + ctrr (byol)`."""
+        """A short name: the method, or its parts, such as `gce + ctrr (byol)`."""
         if self.method:
             return self.method
         learner, words = self.sections["learner"], str(self.sections["loss"]["name"])
@@ -106,13 +106,23 @@ class Recipe:
 
     @classmethod
     def load(cls, source: str | Path = "digits", *overrides: str) -> Recipe:
-        """Read a TOML file, or a shipped recipe by name, and apply `section.key=value` words."""
+        """Read a TOML file, or a shipped recipe by name, and apply overrides.
+
+        >>> from unswayed import Recipe
+        >>> recipe = Recipe.load("digits", "method=gce", "train.epochs=20")
+        >>> recipe.label, recipe.settings.epochs, recipe.sections["loss"]["q"]
+        ('gce', 20, 0.7)
+
+        Args:
+            source: a path, or a name that `unswayed list recipes` prints.
+            *overrides: options such as "noise.rate=0.4".
+        """
         name, raw = read(source)
         return cls._made(raw, overrides, name, Path(source).parent)
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *overrides: str, name: str = "recipe") -> Recipe:
-        """Make a recipe of tables, nested as in a TOML file or by section as in `sections`."""
+        """Make a recipe from tables, nested as in a TOML file or flat as in `sections`."""
         return cls._made(raw, overrides, name, Path())
 
     @classmethod
@@ -125,7 +135,7 @@ class Recipe:
         return cls(name, _resolve(sections), str(raw.get("description", "")), method)
 
     def with_overrides(self, *overrides: str) -> Recipe:
-        """Return the recipe with `section.key=value` words on top."""
+        """Return the recipe with these overrides applied."""
         about = {"description": self.description}
         made = self.from_dict({**self.sections, **about}, *overrides, name=self.name)
         return replace(made, method=made.method or self.method)
@@ -156,11 +166,11 @@ class Recipe:
         return "\n".join(lines).lstrip("\n") + "\n"
 
     def with_options(self, section: str, **options: Any) -> Recipe:
-        """Return the recipe with another table in a section."""
+        """Return the recipe with all options of a section replaced."""
         return replace(self, sections={**self.sections, section: options})
 
     def key(self, ignoring: Collection[str] = ()) -> str:
-        """Return a text that two recipes share if and only if they are the same training.
+        """Return a text that is equal for two recipes if and only if they are the same training.
 
         Args:
             ignoring: options that do not count, such as "train.seed" and "train.threads".
@@ -175,7 +185,7 @@ class Recipe:
 
 
 def shipped(kind: Literal["recipe", "grid"] = "recipe") -> dict[str, str]:
-    """Return name and description of the recipes in the package, or of the grids of `bench`."""
+    """Return names and descriptions of the recipes, or grids, in the package."""
     found = {}
     top = resources.files("unswayed.recipes")
     folders = [("", top)] + [(f"{f.name}/", f) for f in top.iterdir() if f.is_dir()]
@@ -190,7 +200,7 @@ def shipped(kind: Literal["recipe", "grid"] = "recipe") -> dict[str, str]:
 
 
 def read(source: str | Path, kind: Literal["recipe", "grid"] = "recipe") -> tuple[str, Options]:
-    """Return name and tables of a TOML file, or of one that ships with the package."""
+    """Return name and content of a TOML file, or of a shipped recipe or grid."""
     path = Path(source)
     if path.suffix == ".toml" or path.is_file():
         try:
@@ -212,7 +222,10 @@ def read(source: str | Path, kind: Literal["recipe", "grid"] = "recipe") -> tupl
 def _assignments(
     raw: Mapping[str, Any], name: str, folder: Path, seen: tuple[str, ...] = ()
 ) -> list[Assignment]:
-    """Return what a recipe says, after what it extends; a file is looked for in `folder`."""
+    """Return the assignments of a recipe, after those of the recipe that it extends.
+
+    A path in `extends` is relative to `folder`.
+    """
     base, found = raw.get("extends"), []
     if base is not None:
         if not isinstance(base, str):
@@ -229,7 +242,7 @@ def _assignments(
 
 
 def _tables(raw: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Options]]:
-    """Yield sections and their options; a table such as `views` holds sections itself."""
+    """Yield sections and their options. The table `views` holds two sections."""
     for key, table in raw.items():
         section = f"{prefix}{key}"
         known = section in SECTIONS
@@ -244,7 +257,7 @@ def _tables(raw: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Opt
 
 
 def _no_section(key: str) -> str:
-    """Return what is wrong with a section, or an option of a section, that there is not."""
+    """Return the error message for an unknown section."""
     first, _, rest = key.partition(".")
     inside = [each.removeprefix(f"{first}.") for each in SECTIONS if each.startswith(f"{first}.")]
     if inside and not rest:
@@ -255,7 +268,7 @@ def _no_section(key: str) -> str:
 
 
 def _names_first(assignments: Iterable[Assignment]) -> list[Assignment]:
-    """Name the method and components before setting options, which must be theirs."""
+    """Sort assignments: the method first, then names of components, then options."""
     return sorted(assignments, key=lambda each: (each[0] != "method", each[0][-5:] != ".name"))
 
 
@@ -285,10 +298,11 @@ def _split(key: str) -> tuple[str, list[str]]:
 
 
 def _fold(assignments: list[Assignment]) -> tuple[str, dict[str, Options]]:
-    """Make all assignments, and return the last method and the options that were set.
+    """Apply all assignments in order, and return the last method and the options that were set.
 
-    A method drops the options of learner and loss below it: the same word means another thing in
-    another loss. Those of framework and regularizer belong to the data as much as to the method.
+    A method drops the options of learner and loss that were set before it, since one name means
+    different things in different losses. It keeps those of framework and regularizer, which depend
+    on the data as much as on the method.
     """
     sections: dict[str, Options] = {section: {} for section in SECTIONS}
     last = max((n for n, (key, _) in enumerate(assignments) if key == "method"), default=-1)
@@ -303,7 +317,7 @@ def _fold(assignments: list[Assignment]) -> tuple[str, dict[str, Options]]:
 
 
 def _set(sections: dict[str, Options], key: str, value: Any) -> None:
-    """Set an option; a new component keeps only those older options that it has too."""
+    """Set an option. Naming another component drops the options that it does not have."""
     section, (*outer, last) = _split(key)
     table = sections[section]
     named = not outer and last == "name" and section in REGISTRIES
@@ -323,7 +337,7 @@ def _name_in(sections: Mapping[str, Options], section: str) -> str:
 
 
 def _check_wanted(sections: Mapping[str, Options], keys: list[str]) -> None:
-    """Refuse overrides of a framework or regularizer where nobody has a use for them."""
+    """Refuse overrides of a framework or regularizer that the training does not use."""
     learner, contrast = LEARNERS[_name_in(sections, "learner")], ("framework", "regularizer")
     none = next((part for part in contrast if _name_in(sections, part) == "none"), None)
     for key in keys:

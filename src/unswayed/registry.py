@@ -1,4 +1,4 @@
-"""Short name -> component, and words for a wrong name or option.
+"""Components by name, and error messages for wrong names and options.
 
 A component is any callable, and its signature is its schema: a recipe may set exactly the
 keywords the constructor has, and their annotations say what is valid. A folder of components is
@@ -43,8 +43,8 @@ FACTS = frozenset(
         "run_seed",
     }
 )
-"""Known only once the data and the model are: handed to constructors that name them, never set by
-a recipe."""
+"""Values that are known only once data and model are. They are passed to constructors that name
+them, and cannot be set by a recipe."""
 
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Numbers that may change while training goes on: the learning rate, λ, τ, a momentum.
+"""Numbers that change during the training: the learning rate, λ, τ, a momentum.
 
 A schedule is a function of progress, which runs from 0 to 1. Wherever an option is `Scheduled`, a
 recipe may give a plain number or a table such as `{name = "ramp", start = 0, end = 50}`. The
@@ -19,7 +19,7 @@ from unswayed.registry import Registry
 from unswayed.types import Fraction, PositiveFraction
 
 REACHED = 1e-6
-"""By how much progress may miss a milestone, so that 2/3 may be written with six digits."""
+"""The tolerance of a milestone, so that 2/3 may be written with six digits."""
 
 
 class Schedule(ABC):
@@ -29,7 +29,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def __call__(self, progress: float) -> float:
-        """Return the number that holds at this progress."""
+        """Return the value at this progress."""
 
     def turns(self) -> tuple[float, ...]:
         """Return the points of progress among which its extremes are."""
@@ -177,11 +177,11 @@ PositiveFractionSchedule = Annotated[Scheduled, _within(1e-6, 1)]
 NonNegativeSchedule = Annotated[Scheduled, _within(0, math.inf)]
 FractionSchedule = Annotated[Scheduled, _within(0, 1)]
 ThresholdSchedule = Annotated[Scheduled, _within(0, 2)]
-"""Of a share; above 1, nothing reaches it."""
+"""A threshold of a share; above 1, nothing reaches it."""
 
 
 def extremes(scheduled: Scheduled | Schedule) -> tuple[float, float]:
-    """Return the smallest and the largest number that ever hold."""
+    """Return the smallest and the largest value."""
     if not isinstance(scheduled, Schedule):
         return scheduled, scheduled
     values = [scheduled(progress) for progress in scheduled.turns()]
@@ -189,7 +189,7 @@ def extremes(scheduled: Scheduled | Schedule) -> tuple[float, float]:
 
 
 def restart_epoch(share: float, epochs: int) -> int:
-    """Return the epoch with which a training that restarts begins anew; 0 if it never does.
+    """Return the epoch at which a training restarts; 0 if it never does.
 
     Both parts have at least one epoch.
     """
@@ -197,5 +197,5 @@ def restart_epoch(share: float, epochs: int) -> int:
 
 
 def value_at(scheduled: Scheduled, progress: float) -> float:
-    """Return the number that holds at this progress."""
+    """Return the value at this progress."""
     return scheduled(progress) if callable(scheduled) else scheduled

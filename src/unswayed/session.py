@@ -1,7 +1,7 @@
-"""A training with its run folder: opened, resumed, evaluated.
+"""Train into a run folder, resume a run, evaluate a run.
 
-`fit` is a generator like the trainer itself: whoever watches writes an ordinary `for`. `train` and
-`resume` are the short doors.
+`fit` yields events, so that whoever watches writes an ordinary `for` loop. `train` and `resume` run
+that loop to its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from unswayed.types import Epoch, Step
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A run folder is there: training begins, goes on, or came to its end before."""
+    """The run folder exists: the training starts, resumes, or was finished before."""
 
     run: Run
     state: Literal["new", "resumed", "finished"]
@@ -45,12 +45,13 @@ def train(
     data: Data | None = None,
     watch: Watch | None = None,
 ) -> Run:
-    """Train what a recipe says, and return the finished run.
+    """Train a recipe, and return the finished run.
 
-    A run folder that already holds this recipe is continued, or returned if it is finished.
+    If the folder already holds a run of this recipe, the run is resumed. A finished run is returned
+    as it is.
 
     >>> import unswayed
-    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run=tmp_path / "door")
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
     >>> run.summary.last.epoch
     0
 
@@ -65,7 +66,20 @@ def train(
 
 
 def resume(path: str | Path, *, data: Data | None = None, watch: Watch | None = None) -> Run:
-    """Go on with an interrupted run from its newest good state; a finished one is returned."""
+    """Resume an interrupted run from its newest good state, and return it once it is finished.
+
+    A finished run is returned as it is.
+
+    >>> import unswayed
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+    >>> unswayed.resume("runs/short").finished
+    True
+
+    Args:
+        path: the run folder.
+        data: the data, if the run was started with data given from Python.
+        watch: called with every event: `Opened`, then each `Step` and `Epoch`.
+    """
     return _watched(go_on(Run(path), data=data), watch)
 
 
@@ -85,7 +99,7 @@ def fit(
     run: str | Path | None = None,
     data: Data | None = None,
 ) -> Iterator[Event]:
-    """Train what a recipe says, and yield what happens; the arguments are those of `train`."""
+    """Train a recipe, and yield its events; the arguments are those of `train`."""
     own = _splits(data)
     recipe = _recipe(recipe, overrides, own)
     path = None if run is None else Path(run)
@@ -105,7 +119,7 @@ def fit(
 
 
 def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
-    """Go on with a run from its newest good state, and yield what happens."""
+    """Resume a run from its newest good state, and yield its events."""
     if run.finished:
         yield Opened(run, "finished")
         return
@@ -122,7 +136,7 @@ def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
 
 
 def _again(recipe: Recipe, run: Run, data: Splits | None) -> Iterator[Event]:
-    """Go on with a folder that holds a run, if it is of the same recipe and data."""
+    """Resume the run in a folder, if it has the same recipe and data."""
     differing = recipe.difference(run.recipe)
     if differing:
         raise UsageError(
@@ -137,7 +151,7 @@ def _again(recipe: Recipe, run: Run, data: Splits | None) -> Iterator[Event]:
 def _kept(
     trainer: Trainer, run: Run, recipe: Recipe, state: Literal["new", "resumed"]
 ) -> Iterator[Event]:
-    """Train to the end, and keep everything in the run folder."""
+    """Train to the end, and write everything into the run folder."""
     with run.lock(), stop_on_signal() as stop:
         if run.finished:  # by another process, since we looked
             yield Opened(run, "finished")
@@ -159,7 +173,7 @@ def _recipe(recipe: Recipe | str | Path, overrides: tuple[str, ...], data: Split
 
 
 def _splits(data: Any) -> Splits | None:
-    """Return data given from Python as training and test images."""
+    """Return data given from Python as splits."""
     if data is None or isinstance(data, Splits):
         return data
     if isinstance(data, Dataset):
@@ -186,7 +200,13 @@ def new_folder(name: str, under: Path = Path("runs")) -> Path:
 
 
 def evaluate(run: Run, *, data: Splits | None = None) -> dict[str, Any]:
-    """Test a finished run's weights again, on the test images it was tested on.
+    """Measure the test accuracy of a finished run again, on the same test images.
+
+    >>> import unswayed
+    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+    >>> found = unswayed.evaluate(run)
+    >>> found["last"]["test_accuracy"] == run.summary.last.test_accuracy
+    True
 
     Args:
         run: a finished run.

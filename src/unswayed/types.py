@@ -1,4 +1,4 @@
-"""What the stages pass on to each other.
+"""The types that stages pass to each other.
 
 Shapes, everywhere in this package: B batch, C channels, H and W pixels, K classes, F backbone
 feature, D embedding, N samples of a data set.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line shows progress without waiting for PyTorch
     from torch import Tensor, nn
 
 MAX_SIDE = 2048
-"""Pixels. A larger side is a slip of the hand, and would fill memory or disk."""
+"""Pixels. A larger side is probably a mistake, and would fill memory or disk."""
 
 
 def _not_too_large(side: int) -> int:
@@ -39,7 +39,7 @@ Whole = Annotated[int, Ge(0)]
 Side = Annotated[int, Ge(1), AfterValidator(_not_too_large)]
 SideOrZero = Annotated[int, Ge(0), AfterValidator(_not_too_large)]
 AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
-"""A path that a run remembers as absolute, so that it can be resumed from anywhere."""
+"""A path that is stored as absolute, so that a run can be resumed from anywhere."""
 
 
 ViewKind = Literal["weak", "strong"]
@@ -54,7 +54,7 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a learner sees in one step."""
+    """The input of a learner in one step."""
 
     views: Views
     labels: Tensor  # (B,) given labels
@@ -65,36 +65,36 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What can be known of the whole training set between two epochs. No true label is in it."""
+    """What a learner may know of the whole training set between epochs, without true labels."""
 
-    epoch: int  # that is about to begin, from 0
+    epoch: int  # the next one, from 0
     epochs: int
     given: Tensor  # (N,) given labels
     rows: Tensor  # rows that are trained on
     holdout: Tensor  # rows that are not
     network: nn.Module  # what is evaluated: the learner's classifier, or the average of its weights
     look: Callable[[nn.Module, Tensor], Tensor]
-    """Probabilities (n, K) that a network gives to these rows, not augmented."""
+    """Return the probabilities (n, K) of a network for these rows, without augmentation."""
 
     def losses(self, network: nn.Module, rows: Tensor) -> Tensor:
-        """Return the cross entropy (n,) of the given labels of these rows, not augmented."""
+        """Return the cross entropy (n,) of the given labels of these rows, without augmentation."""
         p = self.look(network, rows).gather(1, self.given[rows][:, None]).squeeze(1)
         return -p.clamp_min(1e-12).log()
 
     def first_epoch(self, share: float) -> int:
-        """Return the epoch, from 0, with which this share of the training is done."""
+        """Return the epoch, from 0, that starts when this share of the training is done."""
         return round(share * self.epochs)
 
 
 class Pairs(NamedTuple):
-    """One direction: the queries of one view against keys of the other, not normalised."""
+    """Queries of one view and keys of the other, not normalised: one direction of a contrast."""
 
     query: Tensor  # (B, D)
     key: Tensor  # (M, D), M may exceed B
 
 
 class Beliefs(NamedTuple):
-    """What is believed of some samples, without gradient."""
+    """Class probabilities and given labels of some samples, without gradient."""
 
     p: Tensor  # (n, K) the classifier's probabilities
     labels: Tensor  # (n,) given labels
@@ -102,7 +102,7 @@ class Beliefs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a learner answers: the number to minimise, its named parts, and what each sample did."""
+    """The output of a learner: the loss to minimise, its named parts, and numbers per sample."""
 
     total: Tensor  # ()
     parts: Mapping[str, Tensor]  # scalars, for the record
@@ -113,7 +113,7 @@ class Terms:
 class Records(NamedTuple):
     """What samples did: (N,) in one epoch, (epochs, N) in several.
 
-    Where a sample was not trained on, floats are NaN and `predicted` is -1.
+    For a sample that was not trained on, floats are NaN and `predicted` is -1.
     """
 
     loss: Tensor  # float32, label loss
@@ -124,7 +124,7 @@ class Records(NamedTuple):
 
 
 class Numbers(BaseModel):
-    """What was measured after an epoch; None is what could not be, without test images say."""
+    """The numbers of an epoch; None if unknown, for example without test images."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -138,7 +138,7 @@ class Numbers(BaseModel):
 
 
 class Metrics(Numbers):
-    """A row of metrics.jsonl: an epoch's numbers, how it was trained and what it took so far."""
+    """A row of metrics.jsonl: an epoch's numbers, its loss terms, and the cost so far."""
 
     lr: float
     terms: dict[str, float]
@@ -148,7 +148,7 @@ class Metrics(Numbers):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One optimisation step has been made."""
+    """One optimisation step is done."""
 
     epoch: int
     step: int  # 1 ... steps
@@ -159,7 +159,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch has been trained and measured."""
+    """One epoch is trained and measured."""
 
     epoch: int
     epochs: int

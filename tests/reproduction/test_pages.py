@@ -62,7 +62,7 @@ def test_numbers_come_from_the_results(tmp_path):
     write(tmp_path, results)
     page = (tmp_path / "ce.md").read_text(encoding="utf-8")
     assert "| test accuracy, last epoch | 90.0 |" in page
-    assert "1.0 times the seconds" in page
+    assert "1.0 times as long as with cross entropy" in page
     assert "with `optimizer.lr=0.1`" in page
     assert "## Numbers" not in (tmp_path / "gce.md").read_text(encoding="utf-8")
 

@@ -12,9 +12,8 @@ import torch
 from PIL import Image
 
 import unswayed
-from unswayed import InterruptedRunError, Recipe, Run, UsageError
+from unswayed import InterruptedRunError, Recipe, Run, UsageError, files
 from unswayed.errors import DamagedFileError
-from unswayed import files
 from unswayed.session import Opened
 from unswayed.types import Epoch, Step
 
@@ -374,7 +373,12 @@ def test_an_image_that_is_a_file_comes_in_full_size(tmp_path):
         folder.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(0, 256, (50, 40, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{number}.png")
-    words = ("data.name=folder", f"data.path={tmp_path / 'photos'}", "data.size=8", "noise.name=none")
+    words = (
+        "data.name=folder",
+        f"data.path={tmp_path / 'photos'}",
+        "data.size=8",
+        "noise.name=none",
+    )
     small = ("train.batch_size=8", "train.epochs=1", "model.width=4", "train.threads=1")
     run = unswayed.train("digits-ce", *words, *small, run=tmp_path / "run")
     assert run.provenance.data.root == str(tmp_path / "photos")
@@ -391,7 +395,9 @@ def test_a_run_of_the_old_layout_is_refused_in_one_line(finished, tmp_path):
     del known["layout"]
     (path / "provenance.json").write_text(json.dumps(known))
     for read in (lambda r: r.recipe, lambda r: r.summary, lambda r: r.classifier()):
-        with pytest.raises(UsageError, match=r"layout 1, this one reads 2\); train it again") as said:
+        with pytest.raises(
+            UsageError, match=r"layout 1, this one reads 2\); train it again"
+        ) as said:
             read(Run(path))
         assert "\n" not in str(said.value)
 

@@ -17,8 +17,8 @@ from unswayed.training.cost import Budget, Cost, course, epoch_cost
 from unswayed.training.trainer import Trainer
 
 LEAST, PIXELS, BATCHES = 16, 2**15, 4
-"""Images of a step at the least, pixels that more of them may have, and steps. They are few: a step
-of a large network takes seconds on a CPU."""
+"""The least number of images in a step, the most pixels of a step with more images, and the number
+of steps. All are small, since a step of a large network takes seconds on a CPU."""
 
 
 class Estimate(NamedTuple):
@@ -35,7 +35,7 @@ def estimates(
 
     Args:
         cells: of one grid.
-        shapes: how much data there is, by column; without it the data are loaded to see.
+        shapes: the shape of the data by column; if it is missing, the data are loaded.
     """
     known: dict[tuple[str, Shape], Estimate] = {}
     seen: dict[str, Shape] = {}
@@ -52,7 +52,7 @@ def estimates(
 
 
 def estimate(recipe: Recipe, shape: Shape) -> Estimate:
-    """Return what a training on data of this shape takes, by a short one on random images."""
+    """Return what a training on data of this shape costs, from a short one on random images."""
     budget = recipe.settings.budget
     size = min(recipe.settings.batch_size, max(LEAST, PIXELS // shape.side**2))
     few = Recipe.from_dict(recipe.sections, f"train.batch_size={size}", "train.budget=")
@@ -61,7 +61,7 @@ def estimate(recipe: Recipe, shape: Shape) -> Estimate:
         splits = _random_images(shape, math.ceil(size * BATCHES / share))
         trainer = make_trainer(settled(few, resolve(few, splits)), splits)
         last = few.settings.epochs - 1
-        epoch_cost(trainer, last, timed=False)  # with what a learner does but once
+        epoch_cost(trainer, last, timed=False)  # includes what a learner does only once
         cost = epoch_cost(trainer, last, timed=True)
         if budget:
             return _spent(Budget.parse(budget), cost)
@@ -71,10 +71,10 @@ def estimate(recipe: Recipe, shape: Shape) -> Estimate:
 
 
 def _whole(trainer: Trainer, last: float) -> float:
-    """Return the operations of all epochs, of which this trainer's data have few steps.
+    """Return the operations of all epochs of a short training.
 
     Args:
-        trainer: a short training.
+        trainer: has epochs of a few steps.
         last: operations of the last epoch.
     """
     epochs = trainer.settings.epochs
@@ -84,7 +84,7 @@ def _whole(trainer: Trainer, last: float) -> float:
 
 
 def _spent(budget: Budget, cost: Cost) -> Estimate:
-    """Return what is spent by a training that stops at a budget."""
+    """Return the cost of a training that has a budget."""
     pace = cost.flops / cost.seconds
     if budget.kind == "flops":
         return Estimate(budget.amount, budget.amount / pace)
@@ -92,7 +92,7 @@ def _spent(budget: Budget, cost: Cost) -> Estimate:
 
 
 def without_free_options(recipe: Recipe) -> Recipe:
-    """Return the recipe with fixed values where they do not change its cost: noise, seed, λ, τ."""
+    """Return the recipe with noise, seed, λ, τ and lr fixed, which do not change its cost."""
     seedless = {**recipe.sections["train"], "seed": 0}
     plain = recipe.with_options("noise", name="none").with_options("train", **seedless)
     plain = plain.with_options("optimizer", **{**recipe.sections["optimizer"], "lr": 0.01})

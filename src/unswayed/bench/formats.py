@@ -1,4 +1,4 @@
-"""The tables of a grid in other formats than Markdown: CSV for programs, LaTeX, HTML."""
+"""The tables of a grid as CSV, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _three(found: Spread | None) -> list[str]:
 
 
 def to_latex(results: Results) -> str:
-    """Return a table for each kind of number; under ours in grey the published one."""
+    """Return a table for each kind of number, with published numbers in grey below ours."""
     names = [column["name"] for column in results["columns"]]
     tables = []
     for number, what in WHAT.items():
@@ -83,7 +83,7 @@ def _tex(text: str) -> str:
 
 
 def _about(results: Results) -> str:
-    """Return what a reader of a table must know."""
+    """Return the caption of the tables."""
     text = f"Mean ± sample standard deviation over {results['seeds']} seeds. "
     if "published" in results:
         others = results["published"]
@@ -95,7 +95,7 @@ def _about(results: Results) -> str:
 
 
 def to_html(results: Results) -> str:
-    """Return a page without scripts; a cell names its runs when the mouse rests on it."""
+    """Return a page without scripts; a tooltip names the runs of each entry."""
     tables = [{"what": what, "rows": list(places(results, n))} for n, what in WHAT.items()]
     return fill(
         "grid.html.j2",

@@ -3,8 +3,9 @@
 A grid is a recipe with `methods` (the rows of a table), `settings` (its columns, each a list of
 overrides) and `seeds` (how many). The last value wins, in this order: the recipe that the grid
 extends, the grid's own sections, the method, `set`, the column's overrides, the method's own `set`,
-the overrides of the command line. `scales` holds variants of the grid. What a scale says replaces
-whole entries. A grid is checked when it is loaded, before any cell is trained.
+the overrides of the command line. `scales` holds variants of the grid. An entry of a
+scale replaces that entry of the grid. A grid is checked when it is loaded, before any cell is
+trained.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from unswayed.recipe import read as read_file
 from unswayed.registry import did_you_mean
 
 FULL = "full"
-"""The scale that is meant where none is named."""
+"""The scale of a grid if none is named."""
 
 LETTERS = {"regularizer.weight": "λ", "regularizer.tau": "τ"}
-"""What papers call an option."""
+"""The letters that papers use for options."""
 
 TRAINING = ("optimizer", "schedule", "train")
-"""Sections in which all rows are alike but for what a row sets itself."""
+"""Sections that all rows share, except for what a row sets itself."""
 
 TAKEN = ("train.seed", "train.threads", "method")
-"""What a grid sets itself, cell by cell."""
+"""What the grid itself sets for each cell."""
 
 NEEDED = {
     ("methods",): "methods, a list of names (see: unswayed list methods)",
@@ -57,7 +58,7 @@ NEEDED = {
 
 
 def slug(text: str) -> str:
-    """Return a name that any file system takes: `sym 20 %` becomes `sym-20`."""
+    """Return a name for any file system: `sym 20 %` becomes `sym-20`."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^a-z0-9._]+", "-", plain.lower()).strip("-.")
 
@@ -115,19 +116,19 @@ class GridRow(BaseModel):
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         preset = self.name.partition("/")[2]
         return self.label or self.method.title + (f" ({preset})" if preset else "")
 
     @property
     def method(self) -> Method:
-        """What is known of the method."""
+        """The method itself."""
         return methods.get(self.name.partition("/")[0])
 
     def for_column(self, presets: str, column: str) -> str:
         """Return its name with the preset that fits a column best, if there is one.
 
-        Of `cifar100` and "sym 20" these are tried: cifar100-sym20, cifar100-sym, cifar100. Of
+        For `cifar100` and "sym 20" these are tried: cifar100-sym20, cifar100-sym, cifar100. For
         `{column}` and "ANIMAL-10N" it is animal10n.
         """
         if "/" in self.name or not presets:
@@ -142,7 +143,7 @@ class GridRow(BaseModel):
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Shape:
-    """How much data there is. With it, costs can be told without the data."""
+    """The shape of the data. With it, costs can be estimated without the data."""
 
     samples: PositiveInt
     side: PositiveInt  # pixels
@@ -151,7 +152,7 @@ class Shape:
 
 
 class GridFile(BaseModel):
-    """What a grid file may hold beside the sections of a recipe."""
+    """The keys of a grid file besides the sections of a recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -207,7 +208,7 @@ class GridFile(BaseModel):
 
 @dataclass(frozen=True)
 class Cell:
-    """One training."""
+    """One training of a grid: a method, a column and a seed."""
 
     row: GridRow
     column: str
@@ -218,14 +219,14 @@ class Cell:
 
     @property
     def folder(self) -> str:
-        """Where its run goes, below the folder of the grid."""
+        """Its run folder, relative to the folder of the grid."""
         return f"{self.row.key}/{slug(self.column)}/seed{self.seed}"
 
     @property
     def options(self) -> list[str]:
-        """Options that are neither defaults nor of the method and its preset: `loss.q=0.5`.
+        """Options that differ from the defaults, the method and its preset, such as `loss.q=0.5`.
 
-        What a row sets of the training is always one of them: other rows may differ in it.
+        Options of the training that the row sets are always included, since other rows may differ.
         """
         own, named = methods.load(self.method), {_key(each) for each in self.row.set}
         found = []
@@ -245,7 +246,7 @@ class Cell:
 
     @property
     def settings(self) -> str:
-        """What papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
+        """The options that papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
         said = [*methods.load(self.method), *map(_key, self.row.set)]
         own = [key for key in said if key.startswith(("loss.", "learner."))]
         found = []
@@ -260,17 +261,17 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """The cell in words."""
+        """A readable name of the cell."""
         return f"{self.row.key}, {self.column}, seed {self.seed}"
 
     @property
     def cost(self) -> float:
-        """How long it takes, in epochs of cross entropy."""
+        """Its relative cost, in epochs of cross entropy."""
         return self.row.method.cost * self.recipe.settings.epochs
 
 
 def _same(value: Any, set_by_method: Any) -> bool:
-    """Return whether a method sets this value; of a table, it may set only a part."""
+    """Return whether a method sets this value, or a part of it if it is a table."""
     if isinstance(value, dict) and isinstance(set_by_method, dict):
         return all(value.get(key) == inner for key, inner in set_by_method.items())
     return bool(value == set_by_method)
@@ -302,8 +303,8 @@ class Grid:
 
         Args:
             source: a path or a name.
-            scale: one of the grid's scales; "" is "full" where a grid has scales at all.
-            seeds: how many, if not as many as the grid says.
+            scale: one of the grid's scales; "" means "full" if the grid has scales.
+            seeds: how many; the grid's own number if not given.
             overrides: for all cells, such as "data.root=DIR"; they win.
         """
         name, raw = _at_scale(*read_file(source, "grid"), scale)
@@ -332,7 +333,7 @@ class Grid:
         )
 
     def only(self, names: Sequence[str]) -> list[Cell]:
-        """Return the cells of these methods and columns, of all where none is named."""
+        """Return the cells of these methods and columns; all if none is named."""
         keys, columns = [row.key for row in self.rows], [slug(name) for name in self.columns]
         wanted = [slug(name) for name in names]
         for given, name in zip(names, wanted, strict=True):
@@ -365,7 +366,7 @@ def _at_scale(name: str, raw: Mapping[str, Any], scale: str) -> tuple[str, dict[
 
 
 def _checked(name: str, raw: Mapping[str, Any]) -> GridFile:
-    """Return what a grid says beside the sections of a recipe."""
+    """Return the keys of a grid besides the sections of a recipe, checked."""
     try:
         return GridFile(**{key: value for key, value in raw.items() if key not in TABLES})
     except ValidationError as error:
@@ -373,7 +374,7 @@ def _checked(name: str, raw: Mapping[str, Any]) -> GridFile:
 
 
 def _complaint(name: str, raw: Mapping[str, Any], error: ValidationError) -> str:
-    """Return one line on the first mistake in a grid: where it is, what is wrong, what is valid."""
+    """Return one line about the first mistake in a grid: where, what is wrong, what is valid."""
     first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     where, place, kind = f"the grid {name!r}", first["loc"], first["type"]
     if place in NEEDED and kind != "value_error":
@@ -399,7 +400,7 @@ def _complaint(name: str, raw: Mapping[str, Any], error: ValidationError) -> str
 def _cells(
     name: str, file: GridFile, below: Mapping[str, Any], last: Sequence[str]
 ) -> Iterator[Cell]:
-    """Yield all cells; `below` is what lies below the method, `last` the overrides that win."""
+    """Yield all cells; `below` holds options before the method, `last` the overrides that win."""
     for row in file.methods:
         for column, own in file.settings.items():
             if column in file.skip.get(row.key, ()):

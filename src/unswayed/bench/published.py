@@ -1,4 +1,4 @@
-"""Read a table of numbers that others published, to put it beside ours."""
+"""Read a table of published numbers, to compare ours with."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from unswayed.registry import explain
 from unswayed.report.table import Spread
 
 Percentages = dict[str, list[list[float]]]
-"""For each row, an entry for each column: mean and deviation, or all runs, or nothing."""
+"""For each row, an entry per column: mean and deviation, or all runs, or nothing."""
 
 
 class PublishedFile(BaseModel):
-    """What such a TOML file holds: accuracies in percent."""
+    """The content of the TOML file: accuracies in percent."""
 
     model_config = ConfigDict(extra="forbid")
 

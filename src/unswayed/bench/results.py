@@ -1,4 +1,4 @@
-"""What a grid measured: one JSON file, and the page that is made of it and nothing else."""
+"""The results of a grid: a JSON file, and a page that is made from it alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURES = "failures.json"
 
 
 class Facts(NamedTuple):
-    """What tables need of a finished run."""
+    """The values of a finished run that tables need."""
 
     numbers: dict[str, Any]
     origin: dict[str, Any]
@@ -28,7 +28,7 @@ class Facts(NamedTuple):
 
 
 def facts(run: Run) -> Facts:
-    """Read a finished run; the only place of this package that knows its files."""
+    """Read a finished run. Nothing else in this package reads run folders."""
     summary, provenance = run.summary, run.provenance
     last, selected, oracle = summary.last, summary.selected, summary.oracle_best
     data, hardware = provenance.data, provenance.hardware
@@ -93,7 +93,7 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
 
 
 def _published(others: Published) -> dict[str, Any]:
-    """Return what others measured, as [mean, deviation, n] by kind of number, row and column."""
+    """Return published numbers as [mean, deviation, n] by kind of number, row and column."""
     numbers: dict[str, dict[str, dict[str, list[float]]]] = {}
     for kind, cells in others.numbers.items():
         for (row, column), each in cells.items():
@@ -104,7 +104,7 @@ def _published(others: Published) -> dict[str, Any]:
 
 
 def _agreed(origins: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what all cells agree in; where they do not, each value and how many cells have it."""
+    """Return the values that all cells share; if they differ, each value and its count."""
     seen: dict[str, Counter[Any]] = {}
     for origin in origins:
         for key, value in origin.items():
@@ -130,7 +130,7 @@ def _method(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def _numbers(cell: Cell, known: Facts) -> dict[str, Any]:
-    """Return the line of a run."""
+    """Return the entry of a run."""
     place = {"method": cell.row.key, "column": cell.column, "seed": cell.seed}
     used = {"method_used": cell.method, "settings": cell.settings, "run": cell.folder}
     found = {**place, **known.numbers, **used}
@@ -147,7 +147,7 @@ def read_failures(folder: Path) -> dict[str, str]:
 
 
 def note_failure(folder: Path, cell: Cell, why: str) -> None:
-    """Remember why a cell failed, or forget it with an empty reason."""
+    """Store why a cell failed; an empty reason removes the entry."""
     failures = read_failures(folder)
     if why or cell.folder in failures:
         failures.pop(cell.folder, None)
@@ -158,7 +158,7 @@ def note_failure(folder: Path, cell: Cell, why: str) -> None:
 def save(
     results: Results, folder: Path, formats: Mapping[str, Callable[[Results], str]] | None = None
 ) -> list[Path]:
-    """Write the JSON file, the page and what other formats are asked for, and return where."""
+    """Write the JSON file, the page and other formats, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for ending, make in {"json": to_json, "md": render, **(formats or {})}.items():
@@ -201,7 +201,7 @@ def render(results: Results) -> str:
 
 
 def _exceptions(methods: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each choice of options that are no defaults."""
+    """Return a line for each choice of options that differ from the defaults."""
     groups: dict[str, list[str]] = {}
     for method in methods:
         if method["options"]:
@@ -235,7 +235,7 @@ def _origin_text(results: Results) -> str:
 
 
 def _whose(runs: Sequence[Mapping[str, Any]], key: str, value: str) -> str:
-    """Return `: ce, sym 40; ...`, the places of a value; nothing where runs do not say."""
+    """Return `: ce, sym 40; ...`, the entries that have a value; empty if runs do not say."""
     found = [run for run in runs if str(run.get({"name": "machine"}.get(key, key))) == value]
     places = dict.fromkeys(f"{run['method']}, {run['column']}" for run in found)
     return f": {'; '.join(places)}" if places else ""

@@ -1,7 +1,7 @@
-"""Train the cells of a grid side by side, in worker processes.
+"""Train the cells of a grid in parallel worker processes.
 
-A cell is a run like any other. A finished one is not trained again. An interrupted one goes on. A
-cell that fails is reported, and so is one whose process dies; the others go on.
+A cell is an ordinary run. A finished cell is not trained again, an interrupted one is resumed. A
+cell that fails, or whose process dies, is reported; the others continue.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from unswayed.session import train
 from unswayed.types import Step
 
 NOT_IN_TABLES = ("checkpoints", "records", "predictions.safetensors")
-"""What no table needs of a finished run."""
+"""The parts of a finished run that no table needs."""
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 REPORT_INTERVAL = 0.5  # seconds between two reports of a worker on its progress
@@ -43,9 +43,9 @@ STOP_TIMEOUT = 60.0  # seconds that a worker has to save its state when it is as
 
 @dataclass(frozen=True)
 class Event:
-    """The progress of a cell. Share 1 is its end, a bad one if there is a failure.
+    """The progress of a cell: the share that is done, and why it failed if it did.
 
-    Share 0 says that another process trains the cell. It is tried again later.
+    Share 1 is the end. Share 0 means that another process trains the cell; it is tried again later.
     """
 
     cell: Cell
@@ -66,7 +66,7 @@ class Worker:
 def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
     """Return the cells that are trained already.
 
-    A folder that holds the run of another recipe is an error: its numbers are not of this grid.
+    It is an error if a folder holds a run of another recipe.
     """
     found = []
     for cell in cells:
@@ -86,11 +86,11 @@ def finished(cells: Sequence[Cell], folder: Path) -> list[Cell]:
 
 
 def elsewhere(cells: Sequence[Cell], folder: Path) -> dict[str, Path]:
-    """Return where grids beside this one have trained cells already, by the cells' folders.
+    """Return runs of neighbouring grids with the recipes of these cells, by the cells' folders.
 
     Args:
         cells: those that are not finished yet.
-        folder: of the grid; those of others lie beside it.
+        folder: of the grid; other grids are beside it.
     """
     known = runs_by_key(folder.parent, "*/*/*/*")
     found = {cell.folder: known.get(cell.recipe.key()) for cell in cells}
@@ -102,12 +102,12 @@ def elsewhere(cells: Sequence[Cell], folder: Path) -> dict[str, Path]:
 
 
 def copy_equal_runs(cells: Sequence[Cell], folder: Path, *, keep: bool = False) -> list[Cell]:
-    """Copy what grids beside this one have trained already: the same recipe is the same training.
+    """Copy runs of neighbouring grids that have the recipes of these cells.
 
     Args:
         cells: those that are not finished yet.
-        folder: of the grid; those of others lie beside it.
-        keep: copy checkpoints and per-sample records too, where they are.
+        folder: of the grid; other grids are beside it.
+        keep: also copy checkpoints, records and predictions.
     """
     sources = elsewhere(cells, folder)
     for name, source in sources.items():
@@ -127,15 +127,15 @@ def copy_equal_runs(cells: Sequence[Cell], folder: Path, *, keep: bool = False) 
 def run_cells(
     cells: Sequence[Cell], folder: Path, *, workers: int, keep: bool = False
 ) -> Iterator[Event]:
-    """Train cells, the expensive ones first, and yield what happens to them.
+    """Train cells, the expensive ones first, and yield their progress.
 
     The first SIGINT or SIGTERM lets the workers save and raises `InterruptedRunError`.
 
     Args:
         cells: those that are not finished yet.
-        folder: of the grid; each cell has its place in it.
+        folder: of the grid; the cells' folders are inside.
         workers: how many processes, with one thread each.
-        keep: keep checkpoints and per-sample records of finished cells.
+        keep: keep checkpoints, records and predictions of finished cells.
     """
     waiting = sorted(cells, key=lambda cell: cell.cost)  # taken from its end
     started: list[Worker] = []
@@ -177,7 +177,7 @@ def _assign(workers: Sequence[Worker], waiting: list[Cell], folder: Path, keep: 
 
 
 def _reports(workers: list[Worker]) -> Iterator[Event]:
-    """Yield what the workers report within a moment; remove those that died."""
+    """Yield what the workers report within a moment, and remove workers that died."""
     for pipe in wait([worker.pipe for worker in workers], timeout=0.2):
         worker = next(worker for worker in workers if worker.pipe is pipe)
         try:
@@ -200,7 +200,7 @@ def _death(code: int | None) -> str:
 
 
 def _ask_to_stop(workers: Sequence[Worker], stop: StopRequest) -> InterruptedRunError:
-    """Ask the workers to save and leave, and wait for them."""
+    """Ask the workers to save and exit, and wait for them."""
     for worker in workers:
         worker.process.terminate()  # SIGTERM, which a training obeys once its state is saved
         with suppress(OSError):
@@ -214,7 +214,7 @@ def _ask_to_stop(workers: Sequence[Worker], stop: StopRequest) -> InterruptedRun
 
 
 def _stop(workers: Sequence[Worker]) -> None:
-    """Close the pipes, which ends idle workers, and kill the others, which a run survives."""
+    """Close the pipes, which ends idle workers, and kill the others; their runs can be resumed."""
     for worker in workers:
         worker.pipe.close()
         if worker.cell is not None:
@@ -235,7 +235,7 @@ def gpus() -> list[str]:
 
 
 def default_workers(cells: Sequence[Cell]) -> int:
-    """Return how many cores this process may use; with accelerators, how many of those."""
+    """Return how many GPUs this process may use, or cores if there are none."""
     kinds = {pick_device(cell.recipe.settings.device).type for cell in cells}
     if kinds - {"cpu"}:
         return max(1, len(gpus())) if "cuda" in kinds else 1
@@ -250,7 +250,7 @@ def one_thread() -> dict[str, str]:
 
 @contextmanager
 def _environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """Let processes that are started inside inherit these variables."""
+    """Set environment variables for processes that are started inside the block."""
     before = dict(os.environ)
     os.environ.update(changes)
     try:
@@ -280,7 +280,7 @@ def _sigint_blocked() -> Iterator[None]:
 
 
 def work(pipe: Connection, keep: bool) -> None:
-    """Train what comes through the pipe until it is closed. Runs in the worker's process."""
+    """Train cells from the pipe until it is closed; runs in the worker's process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # `train` has its own handler
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -298,7 +298,7 @@ def work(pipe: Connection, keep: bool) -> None:
 
 
 def _exit_with_parent() -> None:
-    """Exit at once if the parent was killed: nobody would be left to stop us."""
+    """Exit at once if the parent was killed, since nobody else would stop this process."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -306,7 +306,7 @@ def _exit_with_parent() -> None:
 
 
 def train_cell(recipe: Recipe, path: Path, pipe: Connection, keep: bool) -> str:
-    """Train a cell and return why it failed, or nothing."""
+    """Train a cell, and return why it failed; empty if it did not."""
     reported = time.monotonic()
 
     def watch(event: TrainingEvent) -> None:
@@ -330,7 +330,7 @@ def train_cell(recipe: Recipe, path: Path, pipe: Connection, keep: bool) -> str:
 
 
 def describe(error: Exception) -> str:
-    """Return an error in a line; what is not ours is named by its class."""
+    """Return an error as one line; errors of other packages are named by their class."""
     ours = type(error).__module__.startswith("unswayed.")
     text = " ".join(str(error).split())
     return text if ours else f"{type(error).__name__}: {text}"

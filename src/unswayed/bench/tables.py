@@ -1,4 +1,4 @@
-"""The numbers of a grid as tables: methods × columns, ours and those of others."""
+"""The results of a grid as tables of methods × columns, ours beside published ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from unswayed.report.table import Spread
 
 DIGITS = 2
-"""Of numbers beside published ones, which have as many."""
+"""Decimals of numbers beside published ones."""
 
 WHAT = {
     "last": "last epoch",
@@ -18,7 +18,7 @@ WHAT = {
 }
 
 ORIGIN = ("settings", "run", "commit", "machine", "torch", "data")
-"""What a place says of its runs."""
+"""What is known of the runs behind an entry of a table."""
 
 Rows = list[list[str]]
 """A table as text, the header first."""
@@ -27,7 +27,7 @@ Results = Mapping[str, Any]
 
 
 def values(results: Results, number: str, **where: Any) -> list[float]:
-    """Return a number of all runs that match, such as `method="ce", column="clean"`."""
+    """Return a number of all runs that match conditions such as `method="ce", column="clean"`."""
     return [
         run[number]
         for run in results["runs"]
@@ -42,7 +42,7 @@ def spread(results: Results, number: str, **where: Any) -> Spread | None:
 
 
 def percent(found: Spread | None, seeds: int, digits: int = 1) -> str:
-    """Return `97.3 ± 0.4`, with n where it is not the number of seeds; – without a number."""
+    """Return `97.3 ± 0.4`, with n if it is not the number of seeds; – if there is no number."""
     if found is None:
         return "–"
     n = f" (n = {found.n})" if found.n != seeds else ""
@@ -50,7 +50,7 @@ def percent(found: Spread | None, seeds: int, digits: int = 1) -> str:
 
 
 class Place(NamedTuple):
-    """A cell of a table: what we measured there, and what others did."""
+    """An entry of a table: our mean over seeds, and the published number."""
 
     method: Mapping[str, Any]
     column: str
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
     @property
     def standing(self) -> str:
-        """Where ours stands: above, below, near or unknown."""
+        """Whether ours is above, below, near or not comparable."""
         return self.ours.against(self.theirs) if self.ours and self.theirs else "unknown"
 
     @property
@@ -83,7 +83,7 @@ class Place(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Which runs ours comes from."""
+        """The runs behind our number."""
         return "; ".join(
             f"seed {run['seed']}: {run.get('method_used') or run['method']}, "
             + ", ".join(f"{key} {run[key]}" for key in ORIGIN if run.get(key))
@@ -91,7 +91,7 @@ class Place(NamedTuple):
         )
 
     def of_runs(self, key: str) -> str:
-        """Return the different values that the runs have; older results lack some."""
+        """Return the distinct values of the runs; older results lack some."""
         return " | ".join(dict.fromkeys(str(run[key]) for run in self.runs if key in run))
 
 
@@ -116,7 +116,7 @@ def header(results: Results, first: str = "method") -> list[str]:
 
 
 def table(results: Results, number: str, *, rank: bool) -> Rows:
-    """Return header and rows; ranked, the best of a column is bold and what is near it italic."""
+    """Return header and rows; `rank` sets the best of a column bold and those near it italic."""
     rows = list(places(results, number))
     columns = zip(*rows, strict=True) if rank else ([] for _ in results["columns"])
     rivals = [[place.ours for place in column if place.ours] for column in columns]
@@ -127,7 +127,7 @@ def table(results: Results, number: str, *, rank: bool) -> Rows:
 
 
 def _ranked(place: Place, rivals: Sequence[Spread]) -> str:
-    """Return ours, marked by how it compares with all that a column has."""
+    """Return our numbers of a row, marked by rank in their columns."""
     text = percent(place.ours, place.seeds)
     if place.ours is None or len(rivals) < 2:
         return text
@@ -138,7 +138,7 @@ def _ranked(place: Place, rivals: Sequence[Spread]) -> str:
 
 
 def beside(results: Results, number: str) -> Rows:
-    """Return header and rows, each cell `ours / theirs / difference`."""
+    """Return header and rows with entries `ours / theirs / difference`."""
     rows = places(results, number)
     return [header(results), *([row[0].method["label"], *map(_beside, row)] for row in rows)]
 
@@ -153,7 +153,7 @@ def _beside(place: Place) -> str:
 
 
 def rates(results: Results) -> Rows:
-    """Return the noise rates that methods worked with; nothing where none asked for it."""
+    """Return the noise rates that methods used; empty if none did."""
     used = [row for row in places(results, "rate_used") if any(place.ours for place in row)]
     if not used:
         return []
@@ -165,7 +165,7 @@ def rates(results: Results) -> Rows:
 
 
 def cost(results: Results) -> Rows:
-    """Return the computation of each method; nothing where no run has counted."""
+    """Return the computation of each method; empty if no run counted it."""
     flops = {m["label"]: values(results, "flops", method=m["key"]) for m in results["methods"]}
     rows = [[label, f"{fmean(found) / 1e15:.3g}"] for label, found in flops.items() if found]
     return [["method", "PFLOP"], *rows] if rows else []

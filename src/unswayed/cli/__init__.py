@@ -20,23 +20,23 @@ from unswayed.errors import (
 
 VERBS = {
     "train": "Train a recipe.",
-    "resume": "Go on with an interrupted run.",
+    "resume": "Resume an interrupted run.",
     "evaluate": "Test the weights of a finished run again.",
     "predict": "Classify image files with a finished run.",
-    "compare": "Put finished runs side by side.",
+    "compare": "Compare finished runs.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",
-    "data": "Look at data before training on them.",
-    "noise": "Make, look at and compare files of noisy labels.",
+    "data": "Inspect data before training on them.",
+    "noise": "Make, inspect and compare files of noisy labels.",
     "list": "List what a recipe can name: components, their options, defaults and papers.",
     "demo": "See the effect: cross entropy and CTRR on digits with wrong labels.",
 }
-"""Name and first sentence of each verb; its module is imported only when it is called for.
+"""Name and first sentence of each verb. The module of a verb is imported only when it is used.
 
-A module of a verb imports what needs PyTorch inside its functions: help is shown at once.
+It imports PyTorch inside its functions only, so that help is shown at once.
 """
 
 BROKEN_PIPE = 141
-"""What a shell shows for a program whose reader has left: 128 and the number of SIGPIPE."""
+"""The usual exit code after a broken pipe: 128 and the number of SIGPIPE."""
 
 
 def parser(chosen: str | None = None) -> argparse.ArgumentParser:
@@ -58,7 +58,7 @@ def parser(chosen: str | None = None) -> argparse.ArgumentParser:
 
 
 def parsed(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments; overrides may also stand behind an option."""
+    """Return the arguments; overrides may follow options."""
     if argv and not argv[0].startswith("-") and argv[0] not in VERBS:
         from unswayed.registry import did_you_mean
 
@@ -69,7 +69,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 def parse_with_overrides(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None = None
 ) -> argparse.Namespace:
-    """Parse, and add each `key=value` that stands behind an option to `overrides`."""
+    """Parse the arguments, and add each `key=value` that follows an option to `overrides`."""
     args, rest = parser.parse_known_args(argv)
     late = all("=" in each and not each.startswith("-") for each in rest)
     if rest and not (late and hasattr(args, "overrides")):
@@ -93,7 +93,7 @@ def _unrecognized(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a verb and return its exit code: 0 well, 1 failed, 2 the user can mend it."""
+    """Run a verb and return its exit code: 0 for success, 1 for failure, 2 for a user's mistake."""
     argv = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a verb here
 
     def run() -> int:
@@ -104,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_safely(verb: Callable[[], int]) -> int:
-    """Run a verb and return its exit code; what the user can mend is said in one line."""
+    """Run a verb and return its exit code; a user's mistake is reported in one line."""
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
@@ -124,7 +124,7 @@ def run_safely(verb: Callable[[], int]) -> int:
 
 
 def _note(message: Warning | str, *_where: object, **_more: object) -> None:
-    """Show a warning as one line, without the place in the source."""
+    """Show a warning as one line, without its place in the source."""
     print(f"unswayed: note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
@@ -134,7 +134,7 @@ def _fail(message: str, code: int) -> int:
 
 
 def entry() -> None:
-    """Be the `unswayed` command; where the reader has left, as `head` does, end quietly."""
+    """Run the `unswayed` command; end quietly on a broken pipe, as with `| head`."""
     try:
         try:
             code = main()

@@ -1,8 +1,8 @@
 """Train a grid of methods, settings and seeds, and make its table.
 
 GRID is a TOML file or the name of a shipped grid (see `unswayed list grids`). Overrides such as
-data.root=DIR or train.holdout=0.1 are for all its cells. Cells run side by side, one thread each,
-or one per GPU. Called again, it goes on where it stopped.
+data.root=DIR or train.holdout=0.1 apply to all cells. Cells run in parallel, one thread each, or
+one per GPU. Called again, it resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from unswayed.bench.tables import Results
 
 FORMATS = ("csv", "tex", "html")
-"""Names of the tables that `unswayed.bench.formats` can write."""
+"""The formats that `unswayed.bench.formats` can write."""
 
 GIVE_UP_AFTER = 4
-"""If so many fail first, of two methods and columns and for one reason, others are not tried."""
+"""If this many cells of several rows and columns fail first for one reason, the rest is skipped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train what is missing, then show, and save if asked to, what all finished cells say."""
+    """Train the missing cells, then show the results of all cells, and save them if asked."""
     from unswayed.bench import formats, results
     from unswayed.bench.grid import Grid
     from unswayed.bench.runner import default_workers
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print_failures(failed: dict[str, str]) -> None:
-    """Say why cells failed; equal reasons are told once."""
+    """Print why cells failed; equal reasons are printed once."""
     reasons: dict[str, list[str]] = {}
     for cell, why in failed.items():
         reasons.setdefault(why, []).append(cell)
@@ -152,20 +152,20 @@ def _check_target(grid: Grid, runs: int, file: Path, command: str) -> None:
 
 
 def _command(args: argparse.Namespace, grid: Grid) -> str:
-    """Return the command that makes these numbers again, also when the grid has other seeds."""
+    """Return the command that repeats these numbers, also after the grid's seeds change."""
     scale = f" --scale {args.scale}" if args.scale else ""
     overrides = "".join(f" {shlex.quote(each)}" for each in args.overrides)
     return f"unswayed bench {args.grid}{overrides}{scale} --seeds {grid.seeds}"
 
 
 def _overrides_in(command: str) -> set[str]:
-    """Return the overrides in a command, but for where the data lie."""
+    """Return the overrides in a command, except for the place of the data."""
     found = {part for part in shlex.split(command) if "=" in part}
     return {part for part in found if not part.startswith("data.root=")}
 
 
 def _estimate(grid: Grid, cells: Sequence[Cell], folder: Path, workers: int) -> None:
-    """List the cells with what they cost; those that are finished cost nothing any more."""
+    """List the cells and their cost; finished ones cost nothing."""
     from unswayed.bench.runner import elsewhere, finished
     from unswayed.device import pick_device
 
@@ -216,7 +216,7 @@ def _short(number: float) -> str:
 
 
 def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> dict[str, str]:
-    """Train the cells that are not finished, and return why some failed, by their titles."""
+    """Train the cells that are not finished, and return the reasons of failures by title."""
     from unswayed.bench import results
     from unswayed.bench.runner import copy_equal_runs, finished, run_cells
 
@@ -247,7 +247,7 @@ def _train(cells: Sequence[Cell], folder: Path, workers: int, *, keep: bool) -> 
 
 
 def _give_up(ended: Sequence[Event], missing: Sequence[Cell]) -> bool:
-    """Return whether all cells so far failed for one reason, not one method's or column's own."""
+    """Return whether all cells so far failed for one reason, across several methods and columns."""
     tried, reasons = [event.cell for event in ended], {event.failure for event in ended}
 
     def several(of: Callable[[Cell], str]) -> bool:
@@ -258,7 +258,7 @@ def _give_up(ended: Sequence[Event], missing: Sequence[Cell]) -> bool:
 
 
 class Watcher(OnTerminal[Live]):
-    """Shows how far the cells are: a live table and a bar on a terminal, lines elsewhere."""
+    """Shows the progress of the cells: a live table and a bar on a terminal, lines elsewhere."""
 
     def __init__(self, cells: Sequence[Cell], missing: Sequence[Cell], folder: Path) -> None:
         super().__init__()
@@ -327,7 +327,7 @@ class Watcher(OnTerminal[Live]):
         return f"{self.ended} of {self.count} cells{failed}"
 
     def _render(self) -> Group:
-        """Return the table, a place for each method and column, and the bar."""
+        """Return the table, with an entry per method and column, and the bar."""
         columns = list(dict.fromkeys(cell.column for cell in self.cells))
         places: dict[tuple[str, str], list[Cell]] = {}
         for cell in self.cells:
@@ -339,7 +339,7 @@ class Watcher(OnTerminal[Live]):
         return Group(shown, self.progress)
 
     def _place(self, cells: Sequence[Cell]) -> str:
-        """Return the mean of what is finished, and how far the others are."""
+        """Return the mean of finished cells, and the progress of the others."""
         reached = [self.reached[cell.folder] for cell in cells if cell.folder in self.reached]
         running = [self.shares.get(cell.folder, 0.0) for cell in cells]
         parts = [f"{100 * sum(reached) / len(reached):.1f} ({len(reached)})"] if reached else []
@@ -348,7 +348,7 @@ class Watcher(OnTerminal[Live]):
 
 
 def _show(found: Results, cells: Sequence[Cell]) -> None:
-    """Print the tables of these cells, and what others published of them."""
+    """Print the tables of these cells, with published numbers."""
     from unswayed.bench import tables
 
     keys, names = {cell.row.key for cell in cells}, {cell.column for cell in cells}
@@ -368,7 +368,7 @@ def _show(found: Results, cells: Sequence[Cell]) -> None:
 
 
 def _table(header: Sequence[str], title: str | None = None, text_columns: int = 1) -> Table:
-    """Return an empty table; columns after the first ones hold numbers, to the right."""
+    """Return an empty table; columns after the first ones hold numbers, aligned right."""
     shown = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     for place, name in enumerate(header):
         shown.add_column(Text(name), justify="left" if place < text_columns else "right")

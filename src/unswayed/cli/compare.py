@@ -1,6 +1,6 @@
-"""Put finished runs side by side.
+"""Compare finished runs.
 
-Runs that differ in nothing but the seed share a row: mean ± standard deviation.
+Runs that differ only in the seed share a row: mean ± standard deviation.
 """
 
 from __future__ import annotations

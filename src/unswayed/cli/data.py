@@ -1,7 +1,7 @@
-"""Look at data before training on them.
+"""Inspect data before training on them.
 
-`unswayed data inspect PATH` says what a folder or a table of images holds, what is wrong with it,
-and the command that trains on it.
+`unswayed data inspect PATH` shows what a folder or a table of images holds, what is wrong
+with it, and the command that trains on it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def lines(found: Findings) -> list[str]:
-    """Return what was found, a line each."""
+    """Return the findings, one line each."""
     text = [f"{found.kind} {found.path}"]
     for split, counts in found.counts.items():
         total = sum(counts.values())
@@ -54,7 +54,7 @@ def lines(found: Findings) -> list[str]:
 
 
 def _first(items: Iterable[str]) -> list[str]:
-    """Return the first lines, and how many there are besides."""
+    """Return the first lines, and how many more there are."""
     every = list(items)
     more = len(every) - SHOWN
     return every[:SHOWN] + ([f"  and {more} more"] if more > 0 else [])

@@ -1,7 +1,7 @@
 """See the effect: cross entropy and CTRR on digits with wrong labels.
 
-Both are trained for the same epochs. The runs are kept; called again, the demo shows them without
-training anew.
+Both are trained for the same number of epochs. The runs are kept. Called again, the demo shows them
+without training.
 """
 
 from __future__ import annotations

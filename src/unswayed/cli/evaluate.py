@@ -1,7 +1,7 @@
 """Test the weights of a finished run again.
 
-The accuracy of the last epoch and of the epoch selected on the noisy hold-out are both given;
-the test labels select nothing.
+It prints the accuracy of the last epoch and of the epoch selected on the noisy hold-out. Test
+labels are not used to select an epoch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What somebody probably meant who wrote an option that there is not."""
+"""Suggestions for unknown options."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from unswayed.report.catalogue import Kind, written
 
 
 def hint(unknown: str, words: Sequence[str], options: Sequence[str], *, overrides: bool) -> str:
-    """Return what to write in place of an unknown option; nothing where there is no telling.
+    """Return what to write in place of an unknown option; empty if that is unclear.
 
     Args:
         unknown: the option as it was written, such as `--epochs` or `--epochs=3`.
-        words: all words of the command.
-        options: those that the verb has, such as `--run`.
-        overrides: whether the verb takes words such as `train.epochs=3`.
+        words: all arguments of the command.
+        options: the options of the verb, such as `--run`.
+        overrides: whether the verb takes overrides such as `train.epochs=3`.
     """
     option, equals, value = unknown.partition("=")
     if not option.startswith("--"):
@@ -33,7 +33,7 @@ def hint(unknown: str, words: Sequence[str], options: Sequence[str], *, override
 
 
 def _after(word: str, words: Sequence[str]) -> Sequence[str]:
-    """Return the one word that follows another, if any does."""
+    """Return the argument that follows another, if there is one."""
     place = list(words).index(word) + 1
     return words[place : place + 1]
 

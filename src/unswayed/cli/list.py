@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked_for(word: str, kinds: list[Kind]) -> list[Kind]:
-    """Return the kinds that a word means, be it singular or plural."""
+    """Return the kinds with this name, singular or plural."""
     forms = {word, f"{word}s", word.removesuffix("s"), word.removesuffix("es")}
     found = [kind for kind in kinds if {kind.name, kind.name.partition(".")[0]} & forms]
     if not found:

@@ -1,4 +1,4 @@
-"""How far the loading of data is."""
+"""Show the progress of loading data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from unswayed.data.progress import listening
 
 QUIET_SECONDS = 10.0
-"""Between two lines on progress where stderr is not a terminal."""
+"""The time between two lines if stderr is not a terminal."""
 
 
 def clock(seconds: float) -> str:
-    """Return `2:08`, and from an hour on `1 h 05 min`."""
+    """Return `2:08`, or `1 h 05 min` from an hour on."""
     whole = round(seconds)
     if whole < 3600:
         return f"{whole // 60}:{whole % 60:02}"
@@ -24,9 +24,9 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def data_progress() -> Iterator[Callable[[], None]]:
-    """Show how far the loading of data is, once it takes longer than a moment.
+    """Show the progress of loading data, once it takes longer than a moment.
 
-    Yields what clears the line of a terminal, for whoever has something else to show there.
+    Yields a function that clears the line of a terminal, for other output.
     """
     terminal = sys.stderr.isatty()
     began = time.monotonic()

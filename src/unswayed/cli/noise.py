@@ -1,10 +1,10 @@
-"""Make, look at and compare files of noisy labels.
+"""Make, inspect and compare files of noisy labels.
 
 make     draw the [noise] of a recipe on its [data], and save the labels with their convention
-inspect  say what a file of labels holds: convention, share of wrong labels, matrix
-compare  say in how many labels two files differ, and in which classes
+inspect  show what a file of labels holds: convention, share of wrong labels, matrix
+compare  show in how many labels two files differ, and in which classes
 
-A saved file is trained on with noise.name=file noise.path=FILE.
+To train on a saved file, set noise.name=file noise.path=FILE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from unswayed.recipe import Recipe
 
 WIDEST = 20
-"""Classes of the largest matrix that is printed whole, flips that are listed of a larger one."""
+"""Up to this many classes the whole matrix is printed; of a larger one, this many flips."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do one of the three."""
+    """Run an action."""
     if args.action == "make":
         _make(args.overrides, Path(args.out))
     elif args.action == "inspect":
@@ -73,7 +73,7 @@ def _make(overrides: list[str], out: Path) -> None:
 
 
 def drawn(recipe: Recipe) -> LabelFile:
-    """Return the labels that a training of this recipe would be given."""
+    """Return the given labels of a training of this recipe."""
     from unswayed.build import facts_of
 
     splits: Splits = recipe.build("data")
@@ -122,7 +122,7 @@ def _inspect(labels: LabelFile, svg: str | None) -> None:
 
 
 def matrix_lines(matrix: NDArray[np.float64], classes: tuple[str, ...]) -> list[str]:
-    """Return a small matrix whole, in percent; of a large one the most frequent flips."""
+    """Return a small matrix as a whole, in percent, or the most frequent flips of a large one."""
     if len(classes) > WIDEST:
         return _flips(matrix, classes)
     names = [str(k) if name == str(k) else f"{name[:20]} {k}" for k, name in enumerate(classes)]

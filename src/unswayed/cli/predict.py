@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Predict what can be read; name what cannot, and then exit with 1."""
+    """Predict all images that can be read; name the others, and exit with 1 if there are any."""
     import torch
 
     from unswayed.data.decode import decode

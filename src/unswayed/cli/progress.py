@@ -1,4 +1,4 @@
-"""Progress with an ETA: a live line on a terminal, now and then a line elsewhere."""
+"""Show progress and an ETA: a live line on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 Shown = TypeVar("Shown", Progress, Live)
 
 LONG_SECONDS = 2.0
-"""An epoch that takes longer is shown with its steps."""
+"""Longer epochs are shown with their steps."""
 
 SHORT_TITLE, WIDEST_BAR = 11, 30
-"""Columns of a title that is cut, and of the bar where there is more room than needed."""
+"""Columns of a shortened title, and of the widest bar."""
 
 
 class OnTerminal(Generic[Shown]):
-    """A bar, or more, that lives inside a `with` where stderr is a terminal."""
+    """A live display inside a `with` block, if stderr is a terminal."""
 
     bar: Shown
 
@@ -51,7 +51,7 @@ class OnTerminal(Generic[Shown]):
 
 
 class Watcher(OnTerminal[Live]):
-    """Shows the events of one training; a context manager that is called with each of them."""
+    """Shows the events of one training; a context manager that is called with each event."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
@@ -66,11 +66,11 @@ class Watcher(OnTerminal[Live]):
         self.bar = Live(console=self.console, get_renderable=self._line, refresh_per_second=4)
 
     def __enter__(self) -> Self:
-        """Wait for the first event: until then the loading of data has the line for itself."""
+        """Show nothing before the first event: until then the loading of data uses the line."""
         return self
 
     def __call__(self, event: Event) -> None:
-        """Show an event; that a run folder is there is none to show."""
+        """Show an event; `Opened` is not shown."""
         if not isinstance(event, Step | Epoch):
             return
         now = time.monotonic()
@@ -90,7 +90,7 @@ class Watcher(OnTerminal[Live]):
             print(" ".join(words), file=sys.stderr, flush=True)
 
     def _times(self, event: Step | Epoch, now: float) -> str:
-        """Return how long the rest will take; of what is finished, how long it took."""
+        """Return how long the rest will take, or how long a finished training took."""
         if _finished(event):
             return f"took {clock(now - self.began)}"
         began, before = self.first
@@ -109,10 +109,10 @@ class Watcher(OnTerminal[Live]):
 
 
 def fitted(width: int, title: str, place: str, latest: list[str], times: str, share: float) -> Text:
-    """Return one line that fits; where and how long are always in it.
+    """Return one line that fits, always with the epoch and the time.
 
-    What there is no room for goes in this order: the bar, the end of the title, all numbers but
-    the first, the title, the first number.
+    If there is no room, parts are left out in this order: the bar, the end of the title, all
+    numbers but the first, the title, the first number.
     """
     short = title if len(title) <= SHORT_TITLE else f"{title[: SHORT_TITLE - 1]}…"
     numbers, first = " ".join(latest), latest[0] if latest else ""
@@ -132,7 +132,7 @@ def fitted(width: int, title: str, place: str, latest: list[str], times: str, sh
 
 
 def _epochs_done(event: Step | Epoch) -> float:
-    """Return how many epochs are done, with the part of one that is under way."""
+    """Return how many epochs are done, as a fraction."""
     return event.epoch + (1.0 if isinstance(event, Epoch) else event.step / event.steps)
 
 
@@ -141,7 +141,7 @@ def _finished(event: Step | Epoch) -> bool:
 
 
 def _place(event: Step | Epoch, *, steps: bool) -> str:
-    """Return which epoch is under way, from 1, and which step of it if that is asked for."""
+    """Return the current epoch, from 1, and its step if asked for."""
     place = f"epoch {event.epoch + 1}/{event.epochs}"
     if steps and isinstance(event, Step):
         place += f" step {event.step}/{event.steps}"
@@ -149,7 +149,7 @@ def _place(event: Step | Epoch, *, steps: bool) -> str:
 
 
 def brief(metrics: Numbers) -> list[str]:
-    """Return the numbers one looks at while waiting, the first one first."""
+    """Return the most important numbers of an epoch, in order."""
     names = {
         "test_accuracy": "test",
         "holdout_accuracy": "hold-out",

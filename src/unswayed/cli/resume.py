@@ -1,4 +1,4 @@
-"""Go on with an interrupted run."""
+"""Resume an interrupted run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results are printed, and whether they can be kept."""
+"""Print results, and check that they can be saved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def console() -> Console:
-    """Return stdout; wide enough for a table where it is not a terminal."""
+    """Return stdout, wide enough for a table if it is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
 
 
@@ -47,7 +47,7 @@ def _percent(spread: Spread | None) -> str:
 
 
 def check_writable(folder: Path) -> None:
-    """Make a folder before hours are spent on what it is for."""
+    """Make a folder before the training whose results it will hold."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

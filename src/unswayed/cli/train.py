@@ -1,7 +1,7 @@
 """Train a recipe.
 
-RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); without one,
-the digits are trained on. Overrides are such as noise.rate=0.4 loss.name=gce train.epochs=20.
+RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); the default is
+digits. Overrides set options, for example noise.rate=0.4 loss.name=gce train.epochs=20.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:
-    """Train with a progress bar, and say first what is trained on what."""
+    """Train with a progress bar, after a few lines on what is trained."""
     from unswayed.session import Opened, fit
 
     with Watcher(title or recipe.label) as watcher, data_progress() as clear:

@@ -1,4 +1,4 @@
-"""Data sets: stable ids, images as uint8 batches, given labels and, where known, true ones."""
+"""Data sets: uint8 images with stable ids, given labels, and true labels if known."""
 
 from __future__ import annotations
 

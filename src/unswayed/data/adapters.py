@@ -1,4 +1,4 @@
-"""Other people's data sets made into ours: PyTorch's, torchvision's, Hugging Face's."""
+"""Convert data sets of PyTorch, torchvision and Hugging Face."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unswayed.errors import UsageError
 
 
 class MapStyle(Protocol):
-    """What `torch.utils.data.Dataset` promises: a length, and (image, label) by row."""
+    """A data set like `torch.utils.data.Dataset`: a length, and (image, label) by row."""
 
     def __len__(self) -> int: ...
 
@@ -30,12 +30,19 @@ def from_torch(
 ) -> Dataset:
     """Read a map-style data set of (image, label) into memory.
 
-    Images may be PIL images, uint8 arrays or tensors, or float tensors in [0, 1]; a random
-    transform would be applied once, so leave transforms out.
+    Images may be PIL images, uint8 arrays or tensors, or float tensors in [0, 1]. Leave random
+    transforms out: they would be applied only once.
+
+    >>> from PIL import Image
+    >>> from unswayed.data import from_torch
+    >>> photos = [(Image.new("RGB", (80, 60)), 0), (Image.new("RGB", (60, 80)), 1)]
+    >>> data = from_torch(photos, size=64, classes=["cat", "dog"])
+    >>> data.image_size, data.given.tolist()
+    ((64, 64), [0, 1])
 
     Args:
         source: the data set.
-        size: side of the square images; needed where they differ in size.
+        size: side of the square images; needed if they differ in size.
         classes: class names; those of `source.classes` if it has them.
         ids: names of the samples; their numbers if not given.
     """

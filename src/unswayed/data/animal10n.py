@@ -1,4 +1,4 @@
-"""ANIMAL-10N: animals in five pairs that people mix up, labelled by people in a hurry."""
+"""ANIMAL-10N: photos of five pairs of look-alike animals, labelled quickly by people."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def animal10n(
 ) -> Splits:
     """ANIMAL-10N: 50,000 and 5,000 animals of ten kinds, about 8 % of the training labels wrong.
 
-    Which training labels are wrong is not known.
+    It is not known which training labels are wrong.
 
     Args:
         root: the folder with training/ and testing/, or with data_batch_1.bin … and
             test_batch.bin; by default $UNSWAYED_DATA, or animal10n/ in it.
         size: side in pixels; the images come with 64.
         cache: memory, disk, stream, or auto (see docs/data.md); the binary form is held in memory.
-        max_bad: share of unreadable images above which nothing is trained.
+        max_bad: largest share of unreadable images; with more, the training does not start.
     """
     place = _find(root)
     how = Reading(size, "rgb", "crop", cache, max_bad)
@@ -68,7 +68,7 @@ def _find(root: str | None) -> Path:
 
 
 def _from_files(place: Path, split: str, how: Reading) -> Dataset:
-    """Read flat folders of JPEG files in the order of their names, since folders have none."""
+    """Read flat folders of JPEG files, sorted by name."""
     folder = place / FOLDERS[split]
     if not folder.is_dir():
         raise UsageError(f"{folder} is missing; {place} must hold {NEEDS}")
@@ -108,7 +108,7 @@ def _from_records(place: Path, split: str, how: Reading) -> Dataset:
 
 
 def _number(path: Path) -> tuple[int, str]:
-    """Return what puts data_batch_10.bin behind data_batch_2.bin."""
+    """Return a sort key that puts data_batch_10.bin after data_batch_2.bin."""
     number = path.stem.rpartition("_")[2]
     return (int(number) if number.isdecimal() else 0, path.name)
 
@@ -124,7 +124,7 @@ def _records(path: Path) -> NDArray[np.uint8]:
 
 
 def _whole_numbers(heads: NDArray[np.uint8], place: Path) -> NDArray[np.int64]:
-    """Return labels in the byte order that makes all of them labels, which is not documented."""
+    """Return labels in the byte order in which all are valid; the order is not documented."""
     for order in ("<u4", ">u4"):
         labels = heads.copy().view(order)[:, 0].astype(np.int64)
         if labels.max() < len(CLASSES):
@@ -133,7 +133,7 @@ def _whole_numbers(heads: NDArray[np.uint8], place: Path) -> NDArray[np.int64]:
 
 
 def _resize(pixels: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Resize as files are when they are decoded."""
+    """Resize images as decoded files are resized."""
     check_memory(3 * len(pixels) * size**2)
     resized = np.empty((len(pixels), 3, size, size), np.uint8)
     for row, image in enumerate(pixels):

@@ -1,8 +1,8 @@
-"""Image files decoded once: into memory if they are few, else into a file that is mapped.
+"""Decode image files once: into memory if they are few, else into a memory-mapped file.
 
-The cache is keyed by names, sizes and times of the files and by how they are decoded, so a second
-run starts at once and a changed file is noticed. A row counts only once its pixels are written,
-so a build that was killed goes on where it was.
+The key of the cache is made of names, sizes and times of the files, and of how they are decoded. So
+a second run starts at once, and a changed file is detected. A row counts only once its pixels are
+written, so a build that was killed is continued.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PENDING, GOOD, BAD = 0, 1, 2
 
 
 class Decoded(NamedTuple):
-    """Images that could be read, and why the others could not."""
+    """Images that could be read, and reasons for those that could not."""
 
     images: Tensor | Store
     rows: NDArray[np.int64]  # of the files that could be read
@@ -47,7 +47,7 @@ def open_images(
     resize: Resize = "crop",
     cache: Cache = "auto",
 ) -> Decoded:
-    """Decode files, or find them decoded.
+    """Decode files, or open their cache.
 
     Args:
         paths: image files.
@@ -79,7 +79,7 @@ def open_images(
 
 
 def choose(cache: Cache, needed: int) -> Cache:
-    """Settle "auto", and refuse to fill a disk or the memory."""
+    """Choose for "auto", and refuse to fill a disk or the memory."""
     if cache == "memory":
         check_memory(needed)
     if cache in ("memory", "stream") or (cache == "auto" and needed <= MEMORY_BYTES):
@@ -119,7 +119,7 @@ def cache_root() -> Path:
 def _attempts(
     paths: Sequence[Path], rows: Iterable[int], how: tuple[int, tuple[int, int], Resize]
 ) -> Iterator[tuple[int, Tensor | str]]:
-    """Yield every row with its pixels, or with what is wrong with the file."""
+    """Yield every row with its pixels, or with the reason why the file cannot be read."""
     channels, size, resize = how
 
     def attempt(row: int) -> tuple[int, Tensor | str]:
@@ -154,7 +154,7 @@ def _build(
     folder: Path,
     shape: tuple[int, ...] | None,
 ) -> NDArray[np.uint8]:
-    """Decode what has not been decoded yet; without a shape, only note what can be."""
+    """Decode the rows that are missing; without a shape, only check that they can be read."""
     # A list of what is readable is worth keeping too, but is not the same as having the pixels.
     file = folder / ("status.u8" if shape else "checked.u8")
     status = _mapped(file, (len(paths),))

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-100 from their official files.
 
 Both published versions are read, from the archive or from its folder. An archive is not unpacked:
-only the members known by name are read from it, none larger than it can be.
+only members with known names are read, up to their known size.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Cifar:
-    """What is known of a data set; the kinds come in the order of a record's label bytes."""
+    """The description of a data set; `kinds` is in the order of a record's label bytes."""
 
     name: str
     forms: tuple[Form, ...]
@@ -110,9 +110,9 @@ def cifar10(
         version: binary, python, or auto for what is there, folders and binary files first.
         checksums: check refuses files whose md5 is not the official one; warn and ignore read them.
         download: fetch the archive (170 MB) into the root if nothing is there.
-        subset: train on this many images only, as many of each class; 0 takes all. The test images
-            are always all.
-        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        subset: train on this many images, equally many of each class; 0 takes all. All test images
+            are always used.
+        subset_seed: chooses them, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     splits = load(CIFAR10, "fine", Source(root, version, checksums, download), size)
@@ -139,9 +139,9 @@ def cifar100(
         version: binary, python, or auto for what is there, folders and binary files first.
         checksums: check refuses files whose md5 is not the official one; warn and ignore read them.
         download: fetch the archive (169 MB) into the root if nothing is there.
-        subset: train on this many images only, as many of each class; 0 takes all. The test images
-            are always all.
-        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        subset: train on this many images, equally many of each class; 0 takes all. All test images
+            are always used.
+        subset_seed: chooses them, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     splits = load(CIFAR100, labels, Source(root, version, checksums, download), size)
@@ -149,7 +149,7 @@ def cifar100(
 
 
 def part_of(splits: Splits, subset: int, seed: int | None) -> Splits:
-    """Return as many training images of each given label, `subset` of them; all if it is 0."""
+    """Return `subset` training images, equally many of each given label; all if it is 0."""
     train, test = splits
     check_subset(subset, seed)
     if not subset:
@@ -177,7 +177,7 @@ def load(cifar: Cifar, labels: Labels, source: Source, size: Size = 32) -> Split
 
 
 def choose(cifar: Cifar, source: Source) -> tuple[Path, Form]:
-    """Return the folder or archive to read, downloaded if that was asked for."""
+    """Return the folder or archive to read; download it if asked to."""
     forms = [form for form in cifar.forms if source.version in ("auto", form.version)]
     names = [form.folder for form in forms] + [form.archive for form in forms]
     choices = ", ".join(f"{f.folder}/ or {f.archive} ({f.version} version)" for f in forms)
@@ -230,7 +230,7 @@ def _check_size(path: Path, size: int, file: File) -> None:
 
 
 def _check_sums(place: Path, form: Form, contents: dict[str, bytes], checksums: Checksums) -> None:
-    """Compare the md5 of what was read, not of the archive, which anybody may pack again."""
+    """Compare the md5 of the members, not of the archive, which may have been packed again."""
     if checksums == "ignore":
         return
     wrong = []

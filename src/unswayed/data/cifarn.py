@@ -1,4 +1,4 @@
-"""CIFAR-10N and CIFAR-100N: CIFAR's training images as people on Mechanical Turk labelled them.
+"""CIFAR-10N and CIFAR-100N: CIFAR with labels given by people on Mechanical Turk.
 
 Share of wrong labels as published, in per cent: CIFAR-10N aggregate 9.01, random1 17.23, random2
 18.12, random3 17.64, worst 40.21; CIFAR-100N fine 40.20, coarse 26.40.
@@ -45,7 +45,7 @@ TOLERANCE = 0.01
 class Column:
     """Where a file keeps its clean and its human labels, and the published rate in per cent.
 
-    The file for TensorFlow calls some of them otherwise, so that there can be several names.
+    The file for TensorFlow has other names for some of them, so there can be several.
     """
 
     clean: str
@@ -77,18 +77,18 @@ def cifar10n(
     subset_seed: int | None = None,
     size: Size = 32,
 ) -> Splits:
-    """CIFAR-10 with labels that people gave: 9 to 40 % of them are wrong, as people err.
+    """CIFAR-10 with labels given by people: 9 to 40 % of them are wrong.
 
     Args:
         root: the folder with CIFAR-10_human.pt and CIFAR-10; by default $UNSWAYED_DATA.
         labels: aggregate is the majority of three people, random1 to random3 are one person each,
-            worst is a wrong label wherever one of them gave one.
+            worst is a wrong label if any of them gave one.
         version: of CIFAR-10: binary, python, or auto for what is there.
         checksums: check refuses images whose md5 is not the official one; warn and ignore do not.
         download: fetch the images into the root if they are not there; the labels are not fetched.
-        subset: train on this many images only, as many of each given label; 0 takes all. The test
-            images are always all.
-        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        subset: train on this many images, equally many of each given label; 0 takes all. All test
+            images are always used.
+        subset_seed: chooses them, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     path = find_labels("CIFAR-10", root)
@@ -107,7 +107,7 @@ def cifar100n(
     subset_seed: int | None = None,
     size: Size = 32,
 ) -> Splits:
-    """CIFAR-100 with labels that people gave: 40 % of the fine ones are wrong, 26 % of the coarse.
+    """CIFAR-100 with labels given by people: 40 % of the fine and 26 % of the coarse are wrong.
 
     Args:
         root: the folder with CIFAR-100_human.pt and CIFAR-100; by default $UNSWAYED_DATA.
@@ -115,9 +115,9 @@ def cifar100n(
         version: of CIFAR-100: binary, python, or auto for what is there.
         checksums: check refuses images whose md5 is not the official one; warn and ignore do not.
         download: fetch the images into the root if they are not there; the labels are not fetched.
-        subset: train on this many images only, as many of each given label; 0 takes all. The test
-            images are always all.
-        subset_seed: which ones, 0 if not given; the subset does not change with train.seed.
+        subset: train on this many images, equally many of each given label; 0 takes all. All test
+            images are always used.
+        subset_seed: chooses them, 0 if not given; the subset does not change with train.seed.
         size: side in pixels; 16 and 8 are means of 2×2 and 4×4 pixels, for quick trials.
     """
     path = find_labels("CIFAR-100", root)
@@ -126,14 +126,14 @@ def cifar100n(
 
 
 def find_labels(name: str, root: str | None) -> Path:
-    """Return the label file; the one in the order of the images before TensorFlow's."""
+    """Return the label file; the one in the order of the images comes before TensorFlow's."""
     names = [f"{name}_human.pt", f"{name}_human_ordered.npy"]
     names += [f"CIFAR-N/{each}" for each in names]
     return find(root, names, f"{names[0]}, from {SITE} (folder data)")
 
 
 def relabel(images: Splits, path: Path, column: Column) -> Splits:
-    """Give the training images the labels of a file, whose clean labels must be theirs."""
+    """Give the training images the labels of a file; its clean labels must equal theirs."""
     known = read_labels(path)
     clean = _labels(known, [column.clean], path)
     given = _labels(known, column.human, path)
@@ -159,7 +159,7 @@ def relabel(images: Splits, path: Path, column: Column) -> Splits:
 def check_rate(
     path: Path, given: NDArray[np.int64], clean: NDArray[np.int64], column: Column
 ) -> float:
-    """Return the share of wrong labels in per cent; warn if a whole file has not the published."""
+    """Return the share of wrong labels in percent; warn if it differs from the published one."""
     rate = 100 * float((given != clean).mean())
     if len(given) == OFFICIAL and abs(rate - column.rate) > TOLERANCE:
         warnings.warn(

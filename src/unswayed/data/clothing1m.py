@@ -1,4 +1,4 @@
-"""Clothing1M: a million photographs from shops, labelled by the words around them."""
+"""Clothing1M: a million photos from online shops, labelled by the surrounding text."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def clothing1m(
             or clothing1m/ in it.
         test: test on the 10,526 images of the clean test set, or on the 14,313 of the clean
             validation set, for choosing settings.
-        subset: train on this many images only, as many of each given label; 0 takes all. The paper
+        subset: train on this many images, equally many of each given label; 0 takes all. The paper
             of CTRR takes 20480.
-        subset_seed: which ones, 0 if not given; the subset does not change between epochs or with
+        subset_seed: chooses them, 0 if not given; the subset does not change between epochs or with
             train.seed.
         size: side in pixels of the square that is cut out of the middle.
         cache: memory, disk, stream, or auto (see docs/data.md).
-        max_bad: share of unreadable images above which nothing is trained.
+        max_bad: largest share of unreadable images; with more, the training does not start.
     """
     base, lists = _find(root)
     keys, given = _listed(lists, "noisy_train")
@@ -79,7 +79,7 @@ def clothing1m(
 
 
 def _find(root: str | None) -> tuple[Path, Path]:
-    """Return the root of the images and the folder of the lists; say in the log which."""
+    """Return the root of the images and the folder of the lists, and log them."""
     for base, lists in _candidates(folders(root, NEEDS)):
         for name in ("noisy_train_key_list.txt", "noisy_train.txt"):
             if (lists / name).is_file():
@@ -100,7 +100,7 @@ def _candidates(roots: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _listed(lists: Path, name: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the paths of a part as they are written, and their labels."""
+    """Return the paths of a part as listed, and their labels."""
     path = lists / f"{name}_key_list.txt"
     if path.is_file():
         keys = [line.strip() for line in _lines(path)]

@@ -1,4 +1,4 @@
-"""The one interface of all data, whatever it was made of."""
+"""The data set: the one interface to all kinds of data."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from unswayed.errors import UsageError
 from unswayed.randomness import Bits, bits, keys_of
 
 STATISTICS_PIXELS, STATISTICS_CHUNK = 2**28, 2**22
-"""Pixels that channel statistics look at in all, and at a time: counting takes eight bytes each."""
+"""Pixels that channel statistics count in all, and at a time. Counting takes 8 bytes a pixel."""
 
 
 class Files(NamedTuple):
-    """Where images lie that are files."""
+    """Where image files are."""
 
     root: str
     paths: tuple[str, ...]  # (N,) relative to the root
@@ -32,9 +32,9 @@ class Files(NamedTuple):
 class Dataset:
     """Images with stable ids and labels.
 
-    `given` are the labels as they come, possibly wrong; `true` are the right ones where somebody
-    knows them, used for measurement only. A row number is a place in this object; an id is a name
-    that survives reordering.
+    `given` are the labels as they come, possibly wrong. `true` are the right ones, if known; they
+    are used for measurement only. A row is a position in this data set. An id is a name that stays
+    the same when samples are reordered.
     """
 
     images: Tensor | Store  # (N, C, H, W) uint8, a tensor or a store
@@ -61,9 +61,23 @@ class Dataset:
         classes: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
     ) -> Dataset:
-        """Make a data set of uint8 arrays: (N, H, W), (N, H, W, C) or (N, C, H, W).
+        """Make a data set from uint8 images (N, H, W), (N, H, W, C) or (N, C, H, W).
 
-        A 4-D array with 1 or 3 in its last place is taken as (N, H, W, C).
+        A 4-D array whose last axis is 1 or 3 is read as (N, H, W, C).
+
+        >>> import numpy as np
+        >>> from unswayed import Dataset
+        >>> images = np.zeros((4, 32, 32, 3), np.uint8)
+        >>> data = Dataset.from_arrays(images, np.array([0, 1, 0, 1]), classes=["cat", "dog"])
+        >>> len(data), data.num_classes, data.image_size
+        (4, 2, (32, 32))
+
+        Args:
+            images: pixels.
+            labels: (N,) the given labels, class numbers from 0.
+            true: (N,) the true labels, if they are known.
+            classes: class names; the numbers if not given.
+            ids: names of the samples; their row numbers if not given.
         """
         pixels = np.asarray(images)
         if pixels.dtype != np.uint8:
@@ -151,7 +165,7 @@ class Dataset:
 
 
 class Splits(NamedTuple):
-    """What a data set offers: training images, and test images with trusted labels if any."""
+    """Training data, and test data with trusted labels if there are any."""
 
     train: Dataset
     test: Dataset | None
@@ -196,7 +210,7 @@ def _check(data: Dataset) -> None:
 
 
 def check_subset(subset: int, seed: int | None) -> None:
-    """Refuse the seed of a subset where all images are taken."""
+    """Refuse the seed of a subset if all images are taken."""
     if seed is not None and not subset:
         raise UsageError("data.subset_seed: all images are taken; set data.subset too")
 
@@ -209,7 +223,7 @@ def balanced(
     purpose: str,
     classes: Sequence[str],
 ) -> NDArray[np.int64]:
-    """Return rows with as many of each label, in their old order; what remains goes to the first.
+    """Return `count` rows in order, equally many of each label; the first labels get the remainder.
 
     The draw depends on the seed and the ids alone.
     """
@@ -231,9 +245,9 @@ def balanced(
 def stratified_split(
     labels: NDArray[np.int64], keys: Bits, fraction: float, seed: int, purpose: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return rows that stay and rows that are held out, `fraction` of each label.
+    """Return rows that stay and rows that are held out, a `fraction` of each label.
 
-    Of every label at least one sample stays. The draw depends on the seed and the ids alone.
+    At least one sample of every label stays. The draw depends on the seed and the ids alone.
     """
     order = np.argsort(bits(seed, purpose, keys), kind="stable")
     out = np.zeros(len(labels), dtype=bool)

@@ -1,4 +1,4 @@
-"""Image files to uint8 tensors, as a person would see them."""
+"""Decode image files to uint8 tensors, as a person would see them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Resize = Literal["crop", "squash"]
 def decode(
     path: str | Path, channels: int, size: tuple[int, int], resize: Resize = "crop"
 ) -> Tensor:
-    """Return an image file as uint8 (C, H, W): upright, gray or RGB, of the first frame.
+    """Return the first frame of an image file as uint8 (C, H, W), upright, in gray or RGB.
 
     Args:
         path: the file.
@@ -51,7 +51,7 @@ def decode(
 
 
 def _plain(image: Image.Image, mode: str) -> Image.Image:
-    """Return 8 bits a channel without transparency, which is laid on white."""
+    """Return 8 bits a channel, with transparency put on white."""
     if image.mode.startswith(("I", "F")):  # 16 bits and more: the usual range is 0..65535
         levels = np.asarray(image, dtype=np.float64)
         scale = 1.0 if levels.max(initial=0) <= 255 else 255 / 65535

@@ -15,8 +15,7 @@ from unswayed.types import PositiveFraction, Side
 def digits(size: Side = 16, test_fraction: PositiveFraction = 0.3) -> Splits:
     """1,797 handwritten digits of 8×8 pixels, enlarged, in ten classes.
 
-    The split is drawn once and does not depend on the seed of a run: every run is tested on the
-    same images.
+    The split does not depend on the seed of a run: every run is tested on the same images.
 
     Args:
         size: side in pixels after bilinear enlargement.

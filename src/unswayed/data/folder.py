@@ -23,18 +23,18 @@ def folder(
     max_bad: Fraction = 0.01,
     links: bool = False,
 ) -> Splits:
-    """Images in one sub-folder per class; train and test (or val) folders are recognised.
+    """Images in one sub-folder per class; folders named train and test (or val) are recognised.
 
-    An id is the path below the folder. Hidden files and files that are not named as images are
-    passed over. Images that cannot be read are left out and listed in the run folder.
+    An id is the path below the folder. Hidden files and files without an image extension are
+    ignored. Images that cannot be read are left out and listed in the run folder.
 
     Args:
         path: the folder.
-        size: side of the square images to train on; 0 takes 32, 64 or 96, by the images.
+        size: side of the square images to train on; 0 chooses 32, 64 or 96.
         mode: rgb or gray.
         resize: crop keeps proportions and cuts the middle out, squash does not.
         cache: memory, disk, stream, or auto (see docs/data.md).
-        max_bad: share of unreadable images above which nothing is trained.
+        max_bad: largest share of unreadable images; with more, the training does not start.
         links: follow symbolic links that leave the folder; otherwise they are an error.
     """
     root = Path(path)

@@ -1,4 +1,4 @@
-"""Image files with ids and labels, in class folders or however they are listed."""
+"""List image files with their ids and labels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAMPLE = 200
 
 @dataclass
 class Listing:
-    """Files in an order, with what is said of each."""
+    """Files in order, with their ids and labels."""
 
     paths: list[Path] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Listing:
 
 
 def class_names(*labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the distinct labels in order: by value if all are whole numbers, else by letter."""
+    """Return the distinct labels, sorted; by value if all are whole numbers."""
     names = {name for part in labels for name in part}
     if all(name.isdigit() for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -53,7 +53,7 @@ def class_names(*labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def settle_size(size: int, paths: Sequence[Path]) -> int:
-    """Return the side to train at: as given, or the largest standard one that most images fill."""
+    """Return the given side, or the largest standard one that most images fill."""
     if size:
         return size
     step = max(1, len(paths) // SAMPLE)
@@ -71,7 +71,7 @@ def _short_side(path: Path) -> int:
 
 
 def find_splits(root: Path) -> tuple[Path, Path | None]:
-    """Return where training and test classes are; without a train folder, all is for training."""
+    """Return the folders of training and test classes; without a train folder, all is training."""
     inside = {entry.name.lower(): Path(entry.path) for entry in _entries(root) if entry.is_dir()}
     train = next((inside[name] for name in TRAIN if name in inside), None)
     if train is None or not any(entry.is_dir() for entry in _entries(train)):
@@ -103,7 +103,7 @@ def _entries(place: Path) -> list[os.DirEntry[str]]:
 
 
 def readable(name: str) -> str:
-    """Return a file name as text; bytes that are no UTF-8 are shown as backslash codes."""
+    """Return a file name as text, with backslash codes for bytes that are not UTF-8."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 

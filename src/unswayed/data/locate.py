@@ -1,4 +1,4 @@
-"""Where official data are found: in the option `root`, else in the variable UNSWAYED_DATA."""
+"""Find official data: in the option `root`, or in the variable UNSWAYED_DATA."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ VARIABLE = "UNSWAYED_DATA"
 
 
 def folders(root: str | None, needs: str) -> list[Path]:
-    """Return the folders to look in.
+    """Return the folders to search.
 
     Args:
-        root: the option; without it the variable counts, which may name several folders as PATH
+        root: the option; without it the variable is used, which may name several folders as PATH
             does.
-        needs: what must be in one of them, in words for the user.
+        needs: what must be in one of them, for the error message.
 
     Raises:
-        UsageError: nobody named a folder, or none of those named is there.
+        UsageError: no folder is named, or none of those named exists.
     """
     named = [root] if root else os.environ.get(VARIABLE, "").split(os.pathsep)
     places = [Path(name).expanduser().absolute() for name in named if name.strip()]
@@ -43,7 +43,7 @@ def folders(root: str | None, needs: str) -> list[Path]:
 
 
 def look(root: str | None, names: Sequence[str], needs: str) -> Path | None:
-    """Return the first of these files or folders that is there.
+    """Return the first of these files or folders that exists.
 
     Names come in order of preference; the root may also be the file or folder itself.
     """
@@ -66,7 +66,7 @@ def find(root: str | None, names: Sequence[str], needs: str) -> Path:
 
 
 def fetch(url: str, target: Path, md5: str) -> None:
-    """Download a file; it gets its name only when it is whole and has this md5.
+    """Download a file; it gets its name only when it is complete and has this md5.
 
     Raises:
         UsageError: there is no connection, no space, or the file is not the one expected.
@@ -95,7 +95,7 @@ def fetch(url: str, target: Path, md5: str) -> None:
 
 
 def expect(what: str, found: int, official: int) -> None:
-    """Warn when there are more or fewer samples than the official number."""
+    """Warn if the number of samples is not the official one."""
     if found != official:
         warnings.warn(
             f"{what} has {found:,} images, not the official {official:,}; numbers will not be "

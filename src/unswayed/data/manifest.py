@@ -33,13 +33,13 @@ def manifest(
 
     Args:
         path: the file.
-        root: the folder that paths are relative to and may not leave; that of the file.
-        classes: the class names in their order; those found, sorted, if not given.
-        size: side of the square images to train on; 0 takes 32, 64 or 96, by the images.
+        root: the folder that paths are relative to and may not leave; by default the file's folder.
+        classes: the class names in order; by default those found, sorted.
+        size: side of the square images to train on; 0 chooses 32, 64 or 96.
         mode: rgb or gray.
         resize: crop keeps proportions and cuts the middle out, squash does not.
         cache: memory, disk, stream, or auto (see docs/data.md).
-        max_bad: share of unreadable images above which nothing is trained.
+        max_bad: largest share of unreadable images; with more, the training does not start.
     """
     file = Path(path)
     top = Path(root) if root else file.parent

@@ -1,4 +1,4 @@
-"""Data that a Python program gave to `unswayed.train`."""
+"""Data given to `unswayed.train` from Python."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from unswayed.errors import UsageError
 
 @register("memory")
 def memory() -> Splits:
-    """Data given from Python with `train(..., data=...)`; a recipe alone cannot bring them back."""
+    """Data given from Python with `train(..., data=...)`; to resume, give them again."""
     raise UsageError("these data were given from Python: pass them again, with data=...")

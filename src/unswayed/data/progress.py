@@ -1,4 +1,4 @@
-"""How data that take long to load say so: whoever wants to show progress listens."""
+"""Report the progress of loading data to a listener."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[str, int, int], None]
-"""Called with what is done, how much of it is done, and how much there is."""
+"""Called with what is being done, how much is done, and how much there is."""
 
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Let a listener hear of everything loaded inside the block."""
+    """Report all loading inside the block to a listener."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -23,7 +23,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def tell(what: str, done: int, total: int) -> None:
-    """Tell the listener, if there is one."""
+    """Report to the listener, if there is one."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(what, done, total)

@@ -1,4 +1,4 @@
-"""Listed image files made into a data set."""
+"""Read listed image files into a data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mode = Literal["rgb", "gray"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How files become images; `size` 0 takes the largest of 32, 64 and 96 that most fill."""
+    """How files are decoded; `size` 0 takes the largest of 32, 64 and 96 that most images fill."""
 
     size: int
     mode: Mode
@@ -30,7 +30,7 @@ class Reading:
 
 
 def read(listing: Listing, classes: tuple[str, ...], how: Reading) -> Dataset:
-    """Decode the files of a listing; what cannot be read is left out and listed."""
+    """Decode the files of a listing; files that cannot be read are left out and listed."""
     channels = 1 if how.mode == "gray" else 3
     images, rows, bad = open_images(
         listing.paths, channels, (how.size, how.size), how.resize, how.cache

@@ -1,6 +1,6 @@
-"""Where the pixels are when they are not in memory: in a mapped file, or in image files.
+"""Images that are not in memory: in a memory-mapped file, or in image files.
 
-A store answers `store[rows]` with a uint8 batch (B, C, H, W), as a tensor in memory does.
+`store[rows]` is a uint8 batch (B, C, H, W), as with a tensor in memory.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Store(Protocol):
         """Return a hash that changes when an image does."""
 
     def prefetch(self, rows: Tensor) -> None:
-        """Begin to load rows that will be asked for next."""
+        """Start loading the rows that are needed next."""
 
 
 class FileImages:
-    """Image files, decoded when they are asked for, by a few threads."""
+    """Image files that are decoded when needed, by a few threads."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class FileImages:
         return decode(self.paths[row], self.channels, self.size, self.resize)
 
     def prefetch(self, rows: Tensor) -> None:
-        """Begin to decode rows; what was begun for other rows and not fetched is forgotten."""
+        """Start decoding rows; rows that were started before and not fetched are dropped."""
         wanted = rows.tolist()
         self._coming = {
             row: self._coming.get(row) or self._pool.submit(self._decode, row) for row in wanted
@@ -89,7 +89,7 @@ class FileImages:
 
 
 class MappedImages:
-    """Rows of a file of pixels, brought into memory by the system as they are touched."""
+    """Rows of a memory-mapped file of pixels."""
 
     def __init__(self, pixels: NDArray[np.uint8], rows: NDArray[np.int64], key: str) -> None:
         self._pixels, self._rows, self._key = pixels, rows, key
@@ -106,7 +106,7 @@ class MappedImages:
         return torch.from_numpy(self._pixels[self._rows[rows.numpy()]])
 
     def prefetch(self, rows: Tensor) -> None:
-        """Nothing to do: the system reads ahead."""
+        """Do nothing: the system reads ahead."""
 
     def fingerprint(self) -> str:
         """Return the key of the file and the rows that are used."""

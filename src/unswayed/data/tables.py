@@ -1,4 +1,4 @@
-"""Rows of a table that name image files and their labels."""
+"""Read tables that name image files and their labels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _parquet(file: Path) -> Iterator[Row]:
 
 
 def _check_columns(columns: Iterable[Any], where: object) -> None:
-    """Refuse a table without paths or labels; say what it has, and what it should have."""
+    """Refuse a table without paths or labels; the error says what it has and should have."""
     names = list(map(str, columns))
     if not any(name in names for name in PATHS):
         lacks, wanted = "'path' (or file_name, or image)", "path"
@@ -90,7 +90,7 @@ def _check_columns(columns: Iterable[Any], where: object) -> None:
 
 
 def fill(parts: Mapping[str, Listing], file: Path, top: Path) -> Iterator[tuple[str, str]]:
-    """Put the rows of a table into the listings "train" and "test"; yield where and which id."""
+    """Add the rows of a table to the listings "train" and "test"; yield listing and id of each."""
     for number, row in enumerate(rows(file), start=1):
         where = f"{file}, row {number}"
         part = parts[split_of(row, where)]

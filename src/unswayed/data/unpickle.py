@@ -1,8 +1,8 @@
-"""Pickles that may hold numbers, text and NumPy arrays, and nothing that can run.
+"""Read pickles of numbers, text and NumPy arrays without running anything in them.
 
-A pickle is a program. This reader knows the few words in which arrays are written, answers them
-with its own plain classes, and refuses every other one. Not even NumPy's own restoring code is
-called, since it believes what a file says about memory.
+A pickle is a program. This reader accepts only the few instructions that make arrays, runs them
+with its own plain classes, and refuses all others. NumPy's own code is not called, since it trusts
+what a file says about memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OBJECTS = frozenset({"O", "O8"})
 
 
 def unpickle(source: bytes | BinaryIO, path: Path | str) -> Any:
-    """Return what a pickle holds; strings of Python 2 come back as bytes.
+    """Return the content of a pickle; strings of Python 2 come back as bytes.
 
     Args:
         source: the pickle.

@@ -16,7 +16,7 @@ class Mix(NamedTuple):
     """x ← l x + (1-l) x[partner], with l ≥ 1/2: every mixture is mostly the sample it stands for.
 
     Swapping the two sides of all pairs leaves a random pairing random, so taking the larger of l
-    and 1-l loses nothing; some papers do it in so many words.
+    and 1-l loses nothing; some papers state it explicitly.
     """
 
     share: float  # l

@@ -22,6 +22,12 @@ def gce_loss(
 ) -> Tensor:
     """Generalized cross entropy (1 - p_y^q) / q: cross entropy as q -> 0, MAE at q = 1.
 
+    >>> import torch
+    >>> from unswayed.functional import gce_loss
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+    >>> gce_loss(logits, torch.tensor([0, 0]), q=1.0, reduction="none")  # 1 - p_y
+    tensor([0.1192, 0.8808])
+
     Args:
         logits: (B, K).
         target: (B,) class indices.

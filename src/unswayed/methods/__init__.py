@@ -1,8 +1,8 @@
-"""Methods by name: which learner, loss, framework and regularizer make up what a paper calls one.
+"""Methods by name: choices of learner, loss, framework and regularizer, as papers name them.
 
 Each is a TOML file in this folder. What it leaves out is plain cross entropy: the `regularized`
 learner, the loss `ce`, no framework and no regularizer. Presets hold the options that papers and
-published codes tuned for a data set and a kind of noise: `elr/cifar100`. A method may have those of
+published codes tuned for a data set and a kind of noise: `elr/cifar100`. A method may use those of
 another: `presets = "ctrr"`.
 """
 
@@ -44,7 +44,7 @@ class Method:
 
     @property
     def cost(self) -> float:
-        """What a step takes in steps of cross entropy, if a backward takes two forwards."""
+        """The work of a step relative to cross entropy; a backward pass counts as two forward."""
         return (self.forwards + 2 * self.backwards) / 3
 
 

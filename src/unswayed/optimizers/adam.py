@@ -28,8 +28,8 @@ class Adam(Optimizer):
             lr: learning rate, which the schedule multiplies.
             betas: decay rates of the averages of gradients and of their squares.
             weight_decay: on every parameter; it is added to the gradient.
-            decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
-            bias_lr: how many times the learning rate norms and biases of the backbone have. Their
+            decay_norms_and_biases: whether weight decay applies to batch norms and biases.
+            bias_lr: factor of the learning rate for norms and biases of the backbone. Their
                 weight decay is divided by it.
         """
         super().__init__(lr, weight_decay, decay_norms_and_biases, bias_lr)

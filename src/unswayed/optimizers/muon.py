@@ -41,8 +41,8 @@ class Muon(SGD):
             momentum: of the rest.
             nesterov: Nesterov's form of momentum, of the rest.
             weight_decay: of the rest; filters have none, since their norm is fixed.
-            decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
-            bias_lr: how many times the learning rate norms and biases of the backbone have. Their
+            decay_norms_and_biases: whether weight decay applies to batch norms and biases.
+            bias_lr: factor of the learning rate for norms and biases of the backbone. Their
                 weight decay is divided by it, so that they shrink as quickly as the rest.
             filter_lr: learning rate of filters, about the angle of a step. A number follows the
                 schedule of `lr`; a table is a schedule of its own.

@@ -31,8 +31,8 @@ class SGD(Optimizer):
             momentum: share of the last step that is added to the next one.
             nesterov: Nesterov's form of momentum.
             weight_decay: on every parameter, as published.
-            decay_norms_and_biases: false spares batch-norm parameters and biases the weight decay.
-            bias_lr: how many times the learning rate norms and biases of the backbone have. Their
+            decay_norms_and_biases: whether weight decay applies to batch norms and biases.
+            bias_lr: factor of the learning rate for norms and biases of the backbone. Their
                 weight decay is divided by it, so that they shrink as quickly as the rest.
         """
         super().__init__(lr, weight_decay, decay_norms_and_biases, bias_lr)

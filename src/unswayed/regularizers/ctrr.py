@@ -30,7 +30,14 @@ def ctrr_loss(
 ) -> Tensor:
     """CTRR in one direction: the queries of one view against the keys of the other; a scalar.
 
-    For the symmetric loss average two calls. λ is yours to multiply with.
+    For the symmetric loss, average two calls. Multiply the result with λ yourself.
+
+    >>> import torch
+    >>> from unswayed.functional import ctrr_loss
+    >>> q = z = torch.tensor([[1.0, 0.0], [0.0, 1.0]])  # both views of two images agree
+    >>> p = torch.tensor([[0.9, 0.1], [0.1, 0.9]])  # p_1·p_2 = 0.18 < τ: no pair is selected
+    >>> ctrr_loss(q, z, p, tau=0.4)
+    tensor(-1.)
 
     Args:
         q: (B, D) queries, not necessarily normalised; gradients flow.

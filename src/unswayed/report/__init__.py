@@ -1,1 +1,1 @@
-"""What people look at: tables and charts, drawn from run folders."""
+"""Tables, charts and pages."""

@@ -1,6 +1,6 @@
-"""What a recipe can name, written down, so that listing it does not wait for PyTorch.
+"""A list of all that a recipe can name, kept in a file so that printing it needs no PyTorch.
 
-`python -m unswayed.report.catalogue` writes catalogue.json anew; `make docs` does so too.
+`python -m unswayed.report.catalogue` writes catalogue.json; `make docs` does so too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("catalogue.json")
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a component, in words."""
+    """An option of a component, as text."""
 
     name: str
     default: str
@@ -51,7 +51,7 @@ class Kind:
 
 
 def catalogue() -> list[Kind]:
-    """Return what is written down, or what is loaded where that may be more."""
+    """Return the list in the file, or collect it if the file may be out of date."""
     # Whoever registers a component has loaded the registry. A file that was added or removed since
     # the catalogue was written may hold a component too.
     known = json.loads(FILE.read_text(encoding="utf-8"))["files"]
@@ -61,7 +61,7 @@ def catalogue() -> list[Kind]:
 
 
 def written() -> list[Kind]:
-    """Return what is written down."""
+    """Return the list in the file."""
     kinds = json.loads(FILE.read_text(encoding="utf-8"))["kinds"]
     return [
         Kind(**{**kind, "entries": [_entry(**each) for each in kind["entries"]]}) for kind in kinds
@@ -73,7 +73,7 @@ def _entry(options: Iterable[dict[str, str]], **rest: Any) -> Entry:
 
 
 def collected() -> list[Kind]:
-    """Import every component, and return what there is."""
+    """Import every component, and return the list."""
     from unswayed.recipe import REGISTRIES, TRAIN
 
     places: dict[int, list[str]] = {}
@@ -141,7 +141,7 @@ def _files(folders: Iterable[str]) -> dict[str, list[str]]:
 
 
 def text() -> str:
-    """Return what belongs into the file."""
+    """Return the text of the file."""
     found = {"files": _files(_folders()), "kinds": [asdict(kind) for kind in collected()]}
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 

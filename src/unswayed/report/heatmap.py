@@ -1,4 +1,4 @@
-"""Transition matrices as self-contained SVG, in the manner of the charts."""
+"""Transition matrices as self-contained SVG, in the style of the charts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEGIBLE, ROOMY = 12, 30  # cells from here on have room for a name beside them, 
 def heatmap(matrix: NDArray[np.float64], classes: Sequence[str], title: str) -> str:
     """Return an SVG of a (K, K) matrix of shares, a row for each true class.
 
-    The colour grows with the square root of a share: errors spread over many classes stay visible.
+    The colour follows the square root of a share, so that errors spread over many classes show.
     """
     k = len(classes)
     cell = min(max(SIDE / k, SMALLEST), LARGEST)
@@ -47,7 +47,7 @@ def heatmap(matrix: NDArray[np.float64], classes: Sequence[str], title: str) -> 
 
 
 def _names(names: Sequence[str], cell: float, left: float, top: float) -> list[str]:
-    """Return the names along both sides; where cells are small, every so many-th."""
+    """Return the names along both sides; if the squares are small, only every n-th."""
     step = 1 if cell >= LEGIBLE else math.ceil(LEGIBLE / cell)
     parts = []
     for k in range(0, len(names), step):

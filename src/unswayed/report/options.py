@@ -1,4 +1,4 @@
-"""The options of a component, in words."""
+"""The options of a component, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 
 def default_words(parameter: inspect.Parameter) -> str:
-    """Return what an option is if nobody sets it."""
+    """Return the default of an option as text."""
     if parameter.default is inspect.Parameter.empty:
         return "(required)"
     value = parameter.default

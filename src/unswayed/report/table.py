@@ -1,4 +1,4 @@
-"""Runs side by side: one row per method, over its seeds."""
+"""Compare runs: one row per method, over its seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 from unswayed.runs import Run, Summary
 
 LEVEL = 0.95
-"""Of all intervals."""
+"""The confidence level of all intervals."""
 
 
 def t_quantile(freedom: float) -> float:
-    """Return how many standard errors an interval reaches to either side of a mean."""
+    """Return the half-width of an interval in standard errors."""
     from scipy.special import stdtrit  # slow to import, and most tables need none of it
 
     return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slower still
@@ -23,7 +23,7 @@ def t_quantile(freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation of a number over runs; `n` is how many runs had it."""
+    """Mean and standard deviation of a number over `n` runs."""
 
     mean: float
     deviation: float  # sample standard deviation; 0 for one run
@@ -41,7 +41,7 @@ class Spread:
         return f"{100 * self.mean:.{digits}f}{spread} %"
 
     def against(self, other: Spread) -> Literal["above", "below", "near", "unknown"]:
-        """Return where this mean stands, by Welch's interval; with one run nothing is known."""
+        """Compare with another mean by Welch's interval; with one run the result is unknown."""
         if min(self.n, other.n) < 2:
             return "unknown"
         parts = [each.deviation**2 / each.n for each in (self, other)]
@@ -61,7 +61,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Compared:
-    """A method and its numbers; None where no run had them."""
+    """A method and its numbers; None if no run has them."""
 
     method: str
     seeds: tuple[int, ...]
@@ -73,7 +73,7 @@ class Compared:
 
 
 def comparison(runs: Sequence[Run]) -> list[Compared]:
-    """Group runs that differ in nothing but the seed; the order is that of first appearance."""
+    """Group runs that differ only in the seed, in the order in which they appear."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         key = run.recipe.key(ignoring=("train.seed", "train.threads"))

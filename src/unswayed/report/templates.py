@@ -1,4 +1,4 @@
-"""Pages from Jinja2 templates. What goes into HTML is escaped; what goes into Markdown is not."""
+"""Make pages from Jinja2 templates. Values in HTML are escaped, values in Markdown are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 @cache
 def environment(folder: Path = FOLDER) -> Environment:
-    """Return the environment for a folder of templates, where a missing value is an error."""
+    """Return the environment for a folder of templates; a missing value is an error."""
     made = Environment(
         loader=FileSystemLoader(folder),
         autoescape=select_autoescape(enabled_extensions=("html.j2",)),
@@ -28,12 +28,12 @@ def environment(folder: Path = FOLDER) -> Environment:
 
 
 def fill(name: str, folder: Path = FOLDER, /, **values: Any) -> str:
-    """Return a template of the folder, such as "grid.md.j2", with these values in it."""
+    """Render a template of the folder, such as "grid.md.j2", with these values."""
     return environment(folder).get_template(name).render(values)
 
 
 def markdown_table(rows: Sequence[Sequence[str]], text_columns: int = 1) -> str:
-    """Return a Markdown table; columns after the first ones hold numbers, to the right."""
+    """Return a Markdown table; columns after the text columns hold numbers, aligned right."""
     lines = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     numbers = len(rows[0]) - text_columns
     lines.insert(1, [*["---"] * text_columns, *["---:"] * numbers])

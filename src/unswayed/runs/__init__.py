@@ -1,4 +1,4 @@
-"""Run folders: all that later stages read, typed and complete."""
+"""Run folders, and typed access to what they hold."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A run cannot be lost: what a trainer does, kept on disk as it happens.
+"""Write a training to disk while it runs, so that it can be interrupted at any moment.
 
-The order of writes makes any moment safe. An epoch's records, selected weights and metrics row
-are written before the checkpoint that counts them; on resume, whatever is newer than the
-checkpoint is forgotten and trained again, to the same bits.
+An epoch's records, selected weights and metrics are written first, the checkpoint that counts them
+last. On resume, everything newer than the checkpoint is removed and trained
+again, to the same bits.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ STOPPING = b"unswayed: stopping after this step and saving; press Ctrl-C again t
 
 
 class StopRequest:
-    """Set by the first SIGINT or SIGTERM; a second SIGINT interrupts at once."""
+    """Remembers the first SIGINT or SIGTERM. A second SIGINT interrupts at once."""
 
     signal_number = 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Note the signal."""
+        """Handle a signal."""
         if self.signal_number and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal_number = number
@@ -44,7 +44,7 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signal() -> Iterator[StopRequest]:
-    """Catch SIGINT and SIGTERM inside the block; outside the main thread nothing is caught."""
+    """Catch SIGINT and SIGTERM inside the block; in other threads than the main one, do nothing."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -59,12 +59,12 @@ def stop_on_signal() -> Iterator[StopRequest]:
 
 
 def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Epoch]:
-    """Yield the trainer's events after what they changed has been kept.
+    """Train to the end, and yield each event after its changes are on disk.
 
     Args:
-        trainer: trained to its end, from the run's newest state.
-        run: where it is kept.
-        stop: asks to save and leave.
+        trainer: starts from the run's newest state.
+        run: the folder to write to.
+        stop: if it holds a signal, the state is saved and the training stops.
     """
     rows = _restore(trainer, run)
 
@@ -93,7 +93,7 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
 
 
 def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
-    """Load the newest good state, and return the metrics it knew."""
+    """Load the newest good state, and return the metrics up to it."""
     tensors, plain, damaged = run.newest_state()
     for name in damaged:
         warnings.warn(

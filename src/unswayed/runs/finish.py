@@ -1,4 +1,4 @@
-"""What a finished run leaves for others: weights, their description and the numbers."""
+"""Finish a run: write its weights, their description and its numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ The recipe is in `recipe.toml`, where the numbers come from in `provenance.json`
 
 
 def finish(trainer: Trainer, run: Run, recipe: Recipe) -> None:
-    """Write the artefacts, the summary last: a folder that has it is finished."""
+    """Write all files of a finished run. The summary comes last and marks the run as finished."""
     known = run.provenance
     summary = summarise(known.name, known.method, run.metrics, trainer.learner.findings())
     files.write_tensors(run.path / "model.safetensors", trainer.classifier.state_dict(), {})

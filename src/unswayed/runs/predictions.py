@@ -1,4 +1,4 @@
-"""What the last network says of every training row, held-out ones included."""
+"""Logits and features of every training sample, computed once at the end of a training."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LARGEST = torch.finfo(torch.float16).max
 
 @dataclass(frozen=True)
 class Predictions:
-    """One look at all N training images, without augmentation, in half precision.
+    """Logits and features of all N training samples, without augmentation, in half precision.
 
-    Logits are kept rather than probabilities: these saturate, and the margin would be lost.
+    Logits are kept because probabilities saturate near 0 and 1, which would lose the margin.
     """
 
     logits: Tensor  # (N, K) float16
-    features: Tensor | None = None  # (N, F) float16, what the linear layer sees
+    features: Tensor | None = None  # (N, F) float16, the input of the linear layer
 
     @property
     def probabilities(self) -> Tensor:
@@ -33,11 +33,11 @@ class Predictions:
 
     @classmethod
     def read(cls, folder: Path) -> Predictions:
-        """Return what a run folder holds."""
+        """Read them from a run folder."""
         return cls(**files.read_tensors(folder / FILE)[0])
 
     def write(self, folder: Path) -> None:
-        """Keep it in a run folder."""
+        """Write them into a run folder."""
         tensors = {"logits": self.logits}
         if self.features is not None:
             tensors["features"] = self.features
@@ -46,7 +46,7 @@ class Predictions:
 
 @torch.no_grad()
 def predict_all(trainer: Trainer) -> Predictions | None:
-    """Look at all rows once more, as far as `train.predictions` says; 2 N (K + F) bytes."""
+    """Evaluate all training samples; `train.predictions` says what is kept of them."""
     keep = trainer.settings.predictions
     if keep == "none":
         return None

@@ -1,4 +1,4 @@
-"""Where the numbers of a run come from."""
+"""Provenance: what the numbers of a run depend on."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from unswayed.recipe import Recipe
 from unswayed.training.trainer import Trainer
 
 LAYOUT = 2
-"""Of run folders. Version 0.1 before its runs were typed wrote layout 1, which is not read."""
+"""The version of the run folder. Layout 1, of earlier development versions, is not read."""
 
 
 class Facts(BaseModel):
-    """Plain values that are read back as they were written."""
+    """A group of plain values that is written to JSON and read back unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class DataFacts(Facts):
-    """What was trained and tested on."""
+    """The data of a run."""
 
     fingerprint: str
     test_fingerprint: str | None
@@ -41,11 +41,11 @@ class DataFacts(Facts):
     held_out: int
     test: int
     classes: list[str]
-    root: str | None = None  # where images lie that are files
+    root: str | None = None  # the folder of image files
 
 
 class NoiseFacts(Facts):
-    """What was done to the labels."""
+    """The label noise: as specified, and as drawn."""
 
     convention: str
     expected_matrix: list[list[float]]
@@ -54,7 +54,7 @@ class NoiseFacts(Facts):
 
 
 class Hardware(Facts):
-    """What computed."""
+    """The machine."""
 
     device: str
     name: str
@@ -64,7 +64,7 @@ class Hardware(Facts):
 
 
 class Software(Facts):
-    """Versions."""
+    """Versions of Python and libraries."""
 
     python: str
     torch: str
@@ -72,7 +72,7 @@ class Software(Facts):
 
 
 class Resumed(Facts):
-    """A run went on."""
+    """A time at which the run was resumed."""
 
     commit: str | None
     started: str
@@ -86,7 +86,7 @@ class Resolved(Facts):
 
 
 class Provenance(Facts):
-    """What is needed to trace a number back to its origin."""
+    """Everything needed to trace a number back to its code, data and machine."""
 
     layout: int = LAYOUT
     name: str
@@ -104,7 +104,7 @@ class Provenance(Facts):
 
     @property
     def commits(self) -> list[str]:
-        """The code it was started with, and went on with where that was another; "" is unknown."""
+        """All commits that the run was trained with, in order; "" is an unknown one."""
         return list(
             dict.fromkeys(c or "" for c in (self.commit, *(r.commit for r in self.resumed)))
         )
@@ -173,11 +173,11 @@ def _noise(trainer: Trainer, noise: Noise) -> NoiseFacts:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of a source checkout, with a mark if the package had changes in it.
+    """Return the commit of the package's source, marked `-dirty` if the package was changed.
 
-    Other files, such as saved results, do not count. None where there is no checkout of ours: an
-    environment may lie in the repository of somebody else. A process asks once: what it has
-    imported does not change with the files.
+    Changes of other files, such as saved results, do not count. Returns None if the package is not
+    under version control itself, as in an environment inside another repository. Cached, because
+    imported code does not change with its files.
     """
     try:
         if not _git("ls-files", "__init__.py"):
@@ -188,7 +188,7 @@ def commit() -> str | None:
 
 
 def _git(*words: str) -> str:
-    """Return what git says of the package's folder; nothing where it cannot."""
+    """Return the output of a git command in the package's folder; empty if it fails."""
     said = subprocess.run(
         ["git", *words],
         cwd=Path(unswayed.__file__).parent,

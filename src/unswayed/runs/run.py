@@ -1,4 +1,4 @@
-"""A run is a folder, and the only thing that later stages read.
+"""A run is a folder. Later stages read nothing else.
 
 recipe.toml              every option, resolved
 provenance.json          version, commit, seed, data fingerprint, realised noise, hardware
@@ -76,13 +76,16 @@ class Config(BaseModel):
 
 
 class Run:
-    """A run folder; reading needs no other object.
+    """A run folder, and what can be read from it.
 
     >>> import unswayed
-    >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run=tmp_path / "short")
-    >>> run.summary.epochs, run.method
-    (1, 'ce + ctrr (simsiam)')
-    >>> run.predictions().probabilities.shape == (run.provenance.data.samples, 10)
+    >>> unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+    Run('runs/short', finished)
+    >>> run = unswayed.Run("runs/short")
+    >>> run.method, run.summary.epochs, run.recipe.settings.seed
+    ('ce + ctrr (simsiam)', 1, 0)
+    >>> test = run.data().test
+    >>> run.classifier().predict_proba(test.images).shape == (len(test), 10)
     True
     """
 
@@ -103,7 +106,7 @@ class Run:
         data: Dataset,
         holdout: NDArray[np.int64],
     ) -> Run:
-        """Make the folder beside its place, then rename it: it is complete or not there."""
+        """Make the folder under another name, then rename it: a run folder is never incomplete."""
         new = path.with_name(f".{path.name}.{os.getpid()}.new")
         try:
             remove_leftovers(path)
@@ -131,12 +134,12 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the training came to its end."""
+        """Whether the training reached its last epoch."""
         return (self.path / "summary.json").is_file()
 
     @property
     def recipe(self) -> Recipe:
-        """The recipe it was started with, every option resolved."""
+        """The recipe of the run, with every option filled in."""
         name = self.provenance.name  # and a layout that is not ours is refused
         file = self.path / "recipe.toml"
         try:
@@ -146,12 +149,12 @@ class Run:
 
     @property
     def method(self) -> str:
-        """The method as the user wrote it, or its parts in words."""
+        """The method as the user wrote it, or its parts, such as `ce + ctrr (simsiam)`."""
         return self.provenance.method
 
     @property
     def provenance(self) -> Provenance:
-        """Where the numbers come from."""
+        """What the numbers depend on: code, data, noise, seed and hardware."""
         found = self._json("provenance.json")
         if found.get("layout") != LAYOUT:
             raise UsageError(
@@ -193,18 +196,34 @@ class Run:
 
     @property
     def metrics(self) -> list[Metrics]:
-        """One row per epoch."""
+        """The numbers of every epoch, in order."""
         rows = files.read_json_lines(self.path / "metrics.jsonl")
         return [self._checked(Metrics, row, "metrics.jsonl") for row in rows]
 
     def samples(self) -> Samples:
-        """Return ids and labels of the training set."""
+        """Return ids and labels of the training samples.
+
+        >>> import unswayed
+        >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+        >>> wrong = run.samples().given != run.samples().true
+        >>> f"{wrong.mean():.1%} of the labels are wrong"
+        '40.0% of the labels are wrong'
+        """
         with np.load(self.path / "samples.npz", allow_pickle=False) as file:
             true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
             return Samples(file["ids"], file["given"], true, file["holdout"], paths)
 
     def records(self) -> Records:
-        """Return the per-sample records of all epochs, each stacked to (epochs, N)."""
+        """Return the per-sample records of all epochs, each stacked to (epochs, N).
+
+        >>> import unswayed
+        >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+        >>> records = run.records()
+        >>> records.given_probability.shape == (1, run.provenance.data.samples)
+        True
+        >>> bool(records.loss[0, run.samples().holdout].isnan().all())  # never trained on
+        True
+        """
         paths = _in_order((self.path / "records").glob("epoch-*.safetensors"))
         epochs = [Records(**files.read_tensors(path)[0]) for path in paths]
         if not epochs:
@@ -212,7 +231,15 @@ class Run:
         return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
 
     def predictions(self) -> Predictions:
-        """Return what the last network says of every training row, held-out ones included."""
+        """Return logits and features of every training sample, held-out ones included.
+
+        They are those of the last epoch's network, on images without augmentation.
+
+        >>> import unswayed
+        >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
+        >>> run.predictions().probabilities.shape == (run.provenance.data.samples, 10)
+        True
+        """
         self.summary  # noqa: B018  an unfinished run says so
         if not (self.path / PREDICTIONS).is_file():
             raise UsageError(
@@ -222,7 +249,7 @@ class Run:
         return Predictions.read(self.path)
 
     def data(self) -> Splits:
-        """Return what was trained and tested on, with the labels that were given."""
+        """Return the training data, with the labels of this run, and the test data."""
         splits = self.recipe.build("data")
         samples, train = self.samples(), splits.train
         if len(train) == len(samples.given):
@@ -232,7 +259,7 @@ class Run:
         return found
 
     def check_data(self, splits: Splits) -> None:
-        """Refuse data that are not those the run was started with."""
+        """Refuse data that differ from those the run was started with."""
         known = self.provenance.data
         for which, wanted, data in (
             ("training", known.fingerprint, splits.train),
@@ -242,7 +269,7 @@ class Run:
                 raise UsageError(f"the {which} data are not those {self.path} was started with")
 
     def image(self, sample: str) -> Image.Image:
-        """Return the image of a training sample by its id; full size where it is a file."""
+        """Return the image of a training sample by its id; in full size if it is a file."""
         samples, root = self._samples, self.provenance.data.root
         row = self._rows.get(sample)
         if row is None:
@@ -265,7 +292,7 @@ class Run:
         return self.data().train
 
     def classifier(self, which: Which = "last") -> Network:
-        """Return the trained network in evaluation mode: of the last epoch, or the selected one."""
+        """Return the trained network, of the last or of the selected epoch, in evaluation mode."""
         name = "model.safetensors" if which == "last" else "selected.safetensors"
         if not (self.path / name).is_file():
             self.summary  # noqa: B018  an unfinished run says so
@@ -287,12 +314,12 @@ class Run:
         return net.eval()
 
     def kept_weights(self) -> list[Which]:
-        """Return which weights the folder holds."""
+        """Return which weights the folder holds: "last", and "selected" after a hold-out."""
         there = (self.path / "selected.safetensors").is_file()
         return ["last", "selected"] if there else ["last"]
 
     def note_resumed(self) -> None:
-        """Add to the provenance that the run goes on, and with which code."""
+        """Write into the provenance that the run was resumed, and with which commit."""
         known = self.provenance
         again = Resumed(commit=commit(), started=now())
         known = known.model_copy(update={"resumed": [*known.resumed, again]})
@@ -300,7 +327,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Refuse a second process; the lock dies with its process, even if it is killed."""
+        """Refuse a second process. The lock is free again once its process has ended."""
         lock = FileLock(self.path / ".lock")
         try:
             lock.acquire(timeout=0)
@@ -312,17 +339,17 @@ class Run:
             lock.release()
 
     def write_records(self, epoch: int, records: Records) -> None:
-        """Keep the per-sample records of an epoch."""
+        """Write the per-sample records of an epoch."""
         path = self.path / "records" / f"epoch-{epoch:04d}.safetensors"
         files.write_tensors(path, records._asdict(), {"epoch": epoch})
 
     def write_selected(self, epoch: int, net: Network) -> None:
-        """Keep the weights of an epoch that did best on the noisy hold-out so far."""
+        """Write the weights of the epoch that is best on the noisy hold-out so far."""
         path = self.path / "checkpoints" / f"selected-{epoch:04d}.safetensors"
         files.write_tensors(path, net.state_dict(), {"epoch": epoch})
 
     def write_checkpoint(self, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
-        """Keep a state, then drop what it makes useless: all but the one before it."""
+        """Write a state, then delete all older ones but the last."""
         folder = self.path / "checkpoints"
         name = f"state-{plain['epoch']:04d}-{plain['step']:06d}.safetensors"
         files.write_tensors(folder / name, tensors, plain)
@@ -335,13 +362,14 @@ class Run:
         return _in_order((self.path / "checkpoints").glob(f"{what}-*.safetensors"))
 
     def has_state(self) -> bool:
-        """Return whether there is anything to go on from."""
+        """Return whether there is a state to resume from."""
         return bool(self._kept("state"))
 
     def newest_state(self) -> tuple[dict[str, Tensor], dict[str, Any], list[str]]:
-        """Return the newest good state, empty if there is none, and the damaged ones passed over.
+        """Return the newest good state, and the names of damaged files.
 
-        Damaged files are renamed, so that nobody stumbles over them again.
+        The state is empty if there is none. Damaged files are renamed, so that they are not read
+        again.
         """
         damaged: list[str] = []
         for path in reversed(self._kept("state")):
@@ -353,11 +381,11 @@ class Run:
         return {}, {}, damaged
 
     def append_metrics(self, row: Metrics) -> None:
-        """Keep the metrics of an epoch."""
+        """Append the metrics of an epoch."""
         files.append_json_line(self.path / "metrics.jsonl", row.model_dump(exclude_none=True))
 
     def rewind(self, epoch: int, metrics: Sequence[Metrics]) -> None:
-        """Go back to what a state knew: its metrics, and nothing of epochs to be trained again."""
+        """Remove what is newer than a state: metrics, records and weights of later epochs."""
         rows = [json.dumps(row.model_dump(exclude_none=True)) for row in metrics]
         files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
         for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
@@ -369,7 +397,7 @@ class Run:
 
 
 def _open(root: Path, relative: str) -> Image.Image:
-    """Return an image file below a folder, loaded."""
+    """Read an image file, which must lie below a folder."""
     path = root / relative
     if Path(os.path.normpath(path)).is_relative_to(root):
         try:
@@ -387,10 +415,7 @@ def _in_order(paths: Iterable[Path]) -> list[Path]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove half-made folders of processes that were killed while making this run.
-
-    They are called `.NAME.PID.new`.
-    """
+    """Remove the folders `.NAME.PID.new` of processes that were killed in `Run.create`."""
     for folder in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
         pid = folder.name.split(".")[-2]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
@@ -414,7 +439,7 @@ def _load(file: Path, _changed: int) -> Recipe:
 
 
 def runs_by_key(top: Path, pattern: str = "**", ignoring: Collection[str] = ()) -> dict[str, Run]:
-    """Return a finished run for every training in the folders below one.
+    """Return the finished runs below a folder by their recipe's key, one run for each key.
 
     Runs that this version cannot read are left out.
     """
@@ -426,7 +451,7 @@ def runs_by_key(top: Path, pattern: str = "**", ignoring: Collection[str] = ()) 
 
 
 def finished_runs(top: Path, pattern: str = "**") -> Iterator[Run]:
-    """Yield the finished runs in folders below one; copies that were interrupted are left out."""
+    """Yield the finished runs below a folder; half-made copies are left out."""
     for file in sorted(top.glob(f"{pattern}/recipe.toml")):
         run = Run(file.parent)
         if run.finished and not run.path.name.startswith("."):

@@ -1,4 +1,4 @@
-"""The numbers of a run, never mixed: *last*, *selected on the noisy hold-out*, *oracle best*."""
+"""The numbers of a run at three epochs: *last*, *selected* and *oracle best*."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unswayed.types import Metrics, Numbers
 
 
 class Summary(BaseModel):
-    """What a finished run came to; `oracle_best` looked at the test labels, so beware."""
+    """The numbers of a finished run; `oracle_best` was chosen by its test accuracy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,11 +23,11 @@ class Summary(BaseModel):
     last: Numbers
     selected: Numbers | None = None
     oracle_best: Numbers | None = None
-    estimated: dict[str, Any] = {}  # what the method found out itself, such as a noise rate
+    estimated: dict[str, Any] = {}  # what the method estimated, such as a noise rate
 
 
 def best(rows: Sequence[Metrics], name: str) -> Metrics | None:
-    """Return the row with the highest number of this name; of equals, the first."""
+    """Return the epoch with the highest number of this name; on a tie, the first."""
     known = (row for row in rows if getattr(row, name) is not None)
     return max(known, key=lambda row: float(getattr(row, name)), default=None)
 

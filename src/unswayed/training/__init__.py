@@ -1,1 +1,1 @@
-"""The one loop, and the folder that keeps what it did."""
+"""The training loop and its parts."""

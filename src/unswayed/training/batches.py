@@ -1,4 +1,4 @@
-"""The batches of a training: which rows, in which order, in which views, for which process."""
+"""The batches of a training: their rows, order and views."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = NDArray[np.int64]
 
 
 class Batches:
-    """Makes the batch of any step of any epoch; it has no state that a resume would need.
+    """Makes the batch of any step of any epoch. It has no state, so a resume needs none.
 
     Several processes share a batch: each gets a slice of its rows, and all slices together are the
     batch that one process would see.
@@ -39,12 +39,12 @@ class Batches:
         rank: int = 0,
         ranks: int = 1,
     ) -> None:
-        """Hold out rows, and count the steps of an epoch.
+        """Choose the held-out rows, and count the steps of an epoch.
 
         Args:
             train: the data.
             policy: makes views.
-            wanted: the views that a batch carries.
+            wanted: the views in a batch.
             settings: batch size, share held out, seed and size of images.
             device: where batches go.
             rank: the number of this process, from 0.
@@ -60,7 +60,7 @@ class Batches:
         self._order: tuple[int, Rows] = (-1, self.rows)
 
     def progress(self, epoch: int, step: int) -> float:
-        """Return the share of the training that is done before this step."""
+        """Return the progress before this step."""
         return self.settings.progress(epoch, step, self.steps)
 
     def order(self, epoch: int) -> Rows:
@@ -80,7 +80,7 @@ class Batches:
         return np.array_split(whole, self.ranks)[self.rank]
 
     def __call__(self, epoch: int, step: int) -> Batch:
-        """Return the batch of a step, and begin to load that of the next."""
+        """Return the batch of a step, and start loading the next one."""
         batch = self.of_rows(self.rows_of(epoch, step), epoch, step)
         if isinstance(self.train.images, Store):
             self.train.images.prefetch(torch.from_numpy(self.rows_of(epoch, step + 1)))
@@ -95,7 +95,7 @@ class Batches:
         return Batch(views, self.given[index], index, epoch, self.progress(epoch, step))
 
     def shrunk(self, views: Views, epoch: int) -> Views:
-        """Return the views at the size that images have in this epoch."""
+        """Return the views at the image size of this epoch."""
         share = value_at(self.settings.side, epoch / self.settings.epochs)
         whole = (*views.weak, *views.strong)[0].shape[2:]
         size = [max(1, round(share * side)) for side in whole]

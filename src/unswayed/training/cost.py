@@ -1,4 +1,4 @@
-"""What a training costs, counted and timed, and how many epochs fit a budget."""
+"""Measure what a training costs, and how many epochs fit a budget."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ UNITS: dict[str, tuple[Literal["flops", "seconds"], float]] = {
 }
 
 COUNTED = (0, 0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1)
-"""Shares of the training after which the operations of an epoch are counted."""
+"""Points of progress at which the operations of an epoch are counted."""
 
 LONGEST = 100_000
-"""Epochs that a training may have; more is a slip of the finger."""
+"""The most epochs of a training; more is probably a typing mistake."""
 
 PROBED = 100
-"""Epochs of the training that is probed: enough for every share to be an epoch of its own."""
+"""Epochs of the training that is measured; enough for every point to be another epoch."""
 
 
 WARM_UP, TIMED = 2, 5
-"""Steps made before the clock is looked at, and steps that are timed, to tell an epoch's cost."""
+"""Steps before the timing starts, and steps that are timed."""
 
 
 class Flops:
@@ -53,14 +53,14 @@ class Flops:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Add the operations inside to the total."""
+        """Add the operations inside the block to the total."""
         with self._counter() as counter:
             yield
         self.total += counter.get_total_flops()
 
     @contextmanager
     def counted_in_step(self, number: int) -> Iterator[None]:
-        """Count the operations inside, if this is the first step of an epoch."""
+        """Count the operations inside the block, if this is the first step of an epoch."""
         if number > 0:
             yield
             return
@@ -70,14 +70,14 @@ class Flops:
 
     @contextmanager
     def _counter(self) -> Iterator[FlopCounterMode]:
-        """Count operations; what is compiled into one kernel is counted while it is not."""
+        """Count operations; compiled networks run uncompiled for it."""
         stance = torch.compiler.set_stance("force_eager") if self.compiled else nullcontext()
         with FlopCounterMode(display=False) as counter, stance:
             yield counter
 
 
 class Cost(NamedTuple):
-    """What something takes."""
+    """Operations and seconds."""
 
     flops: int
     seconds: float
@@ -87,9 +87,9 @@ def epoch_cost(probe: Trainer, epoch: int, *, timed: bool) -> Cost:
     """Return what an epoch costs, from a few real steps.
 
     Args:
-        probe: a trainer that nobody needs afterwards.
+        probe: a trainer that is not used afterwards.
         epoch: from 0.
-        timed: whether to look at the clock, which takes more steps and an evaluation.
+        timed: whether to measure seconds, which takes more steps and an evaluation.
     """
     probe.epoch, probe.flops.total = epoch, 0
     started = time.perf_counter()
@@ -115,7 +115,7 @@ def epoch_cost(probe: Trainer, epoch: int, *, timed: bool) -> Cost:
 
 @dataclass(frozen=True)
 class Budget:
-    """So many floating-point operations, or so many seconds."""
+    """A number of floating-point operations or of seconds."""
 
     kind: Literal["flops", "seconds"]
     amount: float
@@ -134,7 +134,7 @@ class Budget:
         return cls(known[0], float(number) * known[1])
 
     def __str__(self) -> str:
-        """Return it in a unit that suits its size."""
+        """Return it in a suitable unit."""
         units = [(name, size) for name, (kind, size) in UNITS.items() if kind == self.kind]
         name, size = next((u for u in reversed(units) if self.amount >= u[1]), units[0])
         return f"{self.amount / size:.3g} {name.upper() if self.kind == 'flops' else name}"
@@ -143,12 +143,12 @@ class Budget:
 def epochs_within(budget: Budget, probe: Trainer) -> int:
     """Return how many epochs fit.
 
-    What an epoch costs may change with progress: images grow, labels get corrected. It is measured
-    at a few points of the training, and between two of them the dearer one counts.
+    Epochs may differ in cost: images grow, labels are corrected. The cost is measured at a few
+    points of the training. Between two points the higher cost counts.
 
     Args:
         budget: what may be spent.
-        probe: a trainer of `PROBED` epochs that nobody needs afterwards: it makes a few real steps.
+        probe: a trainer of `PROBED` epochs that is not used afterwards; it makes a few real steps.
     """
     total = course(probe, timed=budget.kind == "seconds")
     epochs = int(budget.amount / total(1))
@@ -163,7 +163,7 @@ def epochs_within(budget: Budget, probe: Trainer) -> int:
 
 
 def course(probe: Trainer, *, timed: bool = False) -> Callable[[int], float]:
-    """Return what a training of so many epochs takes, as a function: operations or seconds."""
+    """Return a function from the number of epochs to the cost of the training."""
     last = probe.settings.epochs - 1
     points = sorted({round(share * last) for share in ((0, 1) if timed else COUNTED)})
     costs = [epoch_cost(probe, epoch, timed=timed)[int(timed)] for epoch in points]

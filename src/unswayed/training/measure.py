@@ -1,4 +1,4 @@
-"""What a network does on whole data sets. The one accuracy: correct ÷ total."""
+"""Evaluate a network on whole data sets. Accuracy is always correct ÷ total."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from unswayed.learners import Classifier, Network
 
 Rows = NDArray[np.int64]
 BATCH, PIXELS = 1024, 2**20
-"""Images evaluated at a time, and how many pixels they may have together."""
+"""The most images evaluated at a time, and the most pixels."""
 
 
 def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
@@ -25,7 +25,7 @@ def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Te
 
 
 def features(net: Classifier, data: Dataset, rows: Rows | None = None) -> Tensor:
-    """Return what the linear layer sees, (n, F) on the CPU, of images without augmentation."""
+    """Return the input of the linear layer, (n, F) on the CPU, of images without augmentation."""
     found = list(_answers(net, lambda images: net.backbone(net.normalize(images)), data, rows))
     return torch.cat(found) if found else torch.zeros(0, net.head.in_features)
 
@@ -33,7 +33,7 @@ def features(net: Classifier, data: Dataset, rows: Rows | None = None) -> Tensor
 def logits_and_features(net: Network, data: Dataset) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield logits (b, K) and features (b, F) of all rows, in order, a batch at a time.
 
-    Features of several networks stand side by side.
+    Features of several networks are concatenated.
     """
 
     def ask(images: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def logits_and_features(net: Network, data: Dataset) -> Iterator[tuple[Tensor, T
 def _answers(
     net: nn.Module, ask: Callable[[Tensor], Tensor], data: Dataset, rows: Rows | None
 ) -> Iterator[Tensor]:
-    """Yield what a network answers to batches of images, in evaluation mode."""
+    """Yield the outputs of a network for batches of images, in evaluation mode."""
     rows = np.arange(len(data)) if rows is None else rows
     device = next(net.parameters()).device
     height, width = data.image_size
@@ -89,14 +89,14 @@ class Memorisation(NamedTuple):
 def memorisation(
     predicted: NDArray[np.int64], given: NDArray[np.int64], true: NDArray[np.int64]
 ) -> Memorisation:
-    """Split the wrongly labelled samples by what is predicted for them; all must be wrong."""
+    """Return shares of predictions for wrongly labelled samples; all labels must be wrong."""
     as_given, as_true = predicted == given, predicted == true
     other = ~(as_given | as_true)
     return Memorisation(*(float(kind.mean()) for kind in (as_given, as_true, other)))
 
 
 class Measurement(NamedTuple):
-    """What a network is measured on after an epoch."""
+    """Measures a network after an epoch."""
 
     train: Dataset
     test: Dataset | None
@@ -104,7 +104,7 @@ class Measurement(NamedTuple):
     holdout: Rows  # that are not
 
     def __call__(self, net: nn.Module) -> dict[str, float]:
-        """Return the shares that can be known, by their names in `Numbers`."""
+        """Return the numbers that can be measured, by their names in `Numbers`."""
         train, found = self.train, {}
         if self.test is not None:
             found["test_accuracy"] = accuracy(predictions(net, self.test), self.test.given)

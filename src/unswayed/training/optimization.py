@@ -1,4 +1,4 @@
-"""What happens to a learner's gradients: the learning rate, clipping and the optimizer's step."""
+"""The optimizer of a training, with learning rate and clipping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unswayed.training.settings import Settings
 class Optimization:
     """The optimizer of a learner, its learning rate over the training, and its state.
 
-    A learner that restarts has two parts of training. Each has a schedule and a warm-up of its own.
+    A learner that restarts has two parts of training. Each has its own schedule and warm-up.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class Optimization:
         return self.options.lr * self.schedule(progress)
 
     def _part(self, epoch: int) -> tuple[int, int]:
-        """Return the first epoch of the part that this epoch is in, and the one after its last."""
+        """Return the first epoch of this epoch's part, and the first epoch after the part."""
         epochs, restart = self.settings.epochs, self._restart
         return (0, restart or epochs) if epoch < restart or not restart else (restart, epochs)
 
     @property
     def _restart(self) -> int:
-        """The epoch with which training begins anew; 0 if it never does."""
+        """The epoch at which training restarts; 0 if it never does."""
         return restart_epoch(self.learner.restart, self.settings.epochs)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Forget the past if training begins anew with this epoch."""
+        """Reset the optimizer if training restarts at this epoch."""
         if epoch == self._restart:
             self.optimizer.state.clear()
 
@@ -80,7 +80,7 @@ class Optimization:
         self.optimizer.zero_grad(set_to_none=True)
 
     def clip(self) -> Tensor:
-        """Return the norm of all gradients together, which are clipped if they are to be."""
+        """Clip gradients if asked to, and return the norm of all gradients before that."""
         parameters = [p for p in self.learner.parameters() if p.grad is not None]
         if self.settings.clip_norm:
             return torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
@@ -92,7 +92,7 @@ class Optimization:
         Args:
             epoch: from 0.
             step: from 0.
-            progress: share of the training that is done, for rates with a schedule of their own.
+            progress: share of the training that is done, for rates with their own schedule.
         """
         self.options.set_rates(self.optimizer, self.rate(epoch, step), progress)
         self.optimizer.step()
@@ -101,7 +101,7 @@ class Optimization:
         return [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def state(self) -> dict[str, Tensor]:
-        """Return the optimizer's tensors by parameter number; the rest follows from the options."""
+        """Return the optimizer's tensors by the number of the parameter."""
         return {
             f"{number}.{name}": value
             for number, parameter in enumerate(self._parameters())
@@ -110,7 +110,7 @@ class Optimization:
         }
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Put back what `state` returned."""
+        """Restore what `state` returned."""
         parameters = self._parameters()
         for key, value in tensors.items():
             number, name = key.split(".", 1)

@@ -1,7 +1,7 @@
-"""What every training sample did in an epoch, taken from the training forward itself.
+"""Record what every training sample did in an epoch, from the training's own forward pass.
 
-The numbers belong to the view that bore the label, at the moment the sample was trained on. They
-cost nothing beyond a copy, and are what finding wrong labels reads.
+The numbers belong to the view that carries the label, at the step in which the sample was trained
+on. They cost only a copy. Finding wrong labels will read them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from unswayed.types import Batch, Records, Terms
 
 
 class Recorder(nn.Module):
-    """Keeps the records of an epoch while it goes on."""
+    """Collects the records of an epoch."""
 
     def __init__(self, num_samples: int, device: torch.device) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Recorder(nn.Module):
             self.add_module(name, Memory(num_samples, fill=fill, dtype=dtype, device=device))
 
     def note(self, batch: Batch, terms: Terms) -> None:
-        """Write down a step."""
+        """Record a step."""
         logits = terms.logits.float()
         labels = batch.labels[:, None]
         given = logits.gather(1, labels).squeeze(1)
@@ -38,7 +38,7 @@ class Recorder(nn.Module):
 
     @property
     def records(self) -> Records:
-        """What was written down so far."""
+        """The records so far."""
         return Records(*(self._memory(name).values for name in Records._fields))
 
     def _memory(self, name: str) -> Memory:

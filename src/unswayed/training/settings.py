@@ -1,4 +1,4 @@
-"""The `train` section of a recipe: what every training has."""
+"""The `train` section of a recipe: options of every training."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ class Settings:
     """Options of the loop.
 
     Args:
-        epochs: passes over the training rows.
-        budget: as many epochs as fit, in place of `epochs`: "0.5 PFLOP" of computation, counted on
-            real steps, or "60 min", measured on this machine.
+        epochs: passes over the training samples.
+        budget: in place of `epochs`, as many as fit into "0.5 PFLOP" of computation, counted on
+            real steps, or into "60 min", measured on this machine.
         batch_size: images in a step; pairs are formed inside a batch.
-        schedule_unit: scheduled numbers move every step, or every epoch as in the published code.
-        warmup_epochs: the learning rate rises linearly over these, at most over half of the
+        schedule_unit: schedules move every step, or every epoch as in the published code.
+        warmup_epochs: the learning rate rises linearly over these epochs, at most over half of the
             training.
-        clip_norm: largest gradient norm of all parameters together, also of two networks; 0 does
-            not clip.
+        clip_norm: largest norm of the gradient of all parameters together, also of two networks; 0
+            does not clip.
         drop_last: leave out the last, smaller batch of an epoch.
         ema: decay of a moving average of the weights that is evaluated and saved; 0 is none.
-        holdout: share of the noisy training rows held out for selection, stratified by label.
-        side: share of the images' side that is trained on, the same throughout an epoch. A ramp
-            from 0.75 to 1 makes early epochs cheaper; evaluation always sees whole images.
+        holdout: share of the training samples held out for selection, stratified by given label.
+        side: images are shrunk to this share of their side, the same throughout an epoch. A ramp
+            from 0.75 to 1 makes early epochs cheaper. Evaluation uses full size.
         evaluate_every: epochs between evaluations; the last epoch is always evaluated.
-        predictions: what the run keeps of every sample at the end, in half precision: class
-            probabilities and features, 2 N (K + F) bytes; probabilities alone, 2 N K; or none.
+        predictions: what the run keeps of every training sample at the end, in half precision:
+            "features" keeps logits and features, 2 N (K + F) bytes; "probabilities" keeps logits
+            only, 2 N K bytes; or "none".
         checkpoint_minutes: longest time inside an epoch without a checkpoint.
-        seed: of everything random in the run.
+        seed: the seed of everything random in the run.
         device: auto, cpu, cuda, cuda:1, mps.
-        precision: fp32; bf16 autocast where the hardware has it; or auto, which asks the hardware.
-        compile: let torch.compile make one kernel of several operations of the network; needs a C++
-            compiler, and a minute or more at the start. "reduce-overhead" records CUDA graphs.
+        precision: fp32, bf16 (autocast), or auto, which uses bf16 if the hardware has it.
+        compile: fuse operations of the network with torch.compile. It needs a C++ compiler, and a
+            minute or more at the start. "reduce-overhead" records CUDA graphs.
         threads: CPU threads; 0 leaves the choice to PyTorch.
     """
 
@@ -67,7 +68,7 @@ class Settings:
             Budget.parse(self.budget)
 
     def progress(self, epoch: int, step: int, steps: int) -> float:
-        """Return the share of the training that is done, by which scheduled numbers move.
+        """Return the progress by which schedules move: the share of the training that is done.
 
         Args:
             epoch: from 0.

@@ -1,8 +1,8 @@
-"""The only loop. It knows no method and no file.
+"""The only training loop. It knows no method and writes no file.
 
-A trainer is a generator of events: a `Step` after every optimisation step, an `Epoch` after every
-epoch. Whoever logs, draws a progress bar, saves or stops early writes an ordinary `for`.
-At every event `state()` is complete: a trainer that loads it goes on to the same bits.
+A trainer yields events: a `Step` after every optimisation step, an `Epoch` after every epoch. To
+log, show progress, save or stop early, write an ordinary `for` loop over them. At every event
+`state()` is complete: a trainer that loads it continues to the same bits.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class Trainer:
         schedule: Schedule,
         device: torch.device | None = None,
     ) -> None:
-        """Put the parts together; nothing is trained yet.
+        """Put the parts together; no step is made yet.
 
         Args:
             learner: what is trained.
-            policy: makes the views that it wants.
-            splits: what is trained and tested on.
+            policy: makes the views that the learner asks for.
+            splits: the training and test data.
             settings: the section `train` of a recipe.
             optimizer: makes the steps.
             schedule: multiplies the learning rate.
-            device: where it is trained; the CPU if not given.
+            device: the CPU if not given.
         """
         self.settings, self.splits = settings, splits
         self.train, self.test = splits
@@ -77,13 +77,13 @@ class Trainer:
 
     @property
     def classifier(self) -> Network:
-        """The network that is evaluated and shipped."""
+        """The network that is evaluated and saved."""
         net = self.learner.classifier if self.average is None else self.average.module
         assert isinstance(net, Network)
         return net
 
     def events(self) -> Iterator[Step | Epoch]:
-        """Train from where the state is to the last epoch."""
+        """Train from the current state to the last epoch, and yield events."""
         clock = time.perf_counter()
         while self.epoch < self.settings.epochs:
             if self.step == 0:
@@ -107,7 +107,7 @@ class Trainer:
         return (event for event in self.events() if isinstance(event, Epoch))
 
     def before_epoch(self) -> None:
-        """Let the learner look at the whole training set; what it learns is in its state."""
+        """Let the learner evaluate the whole training set."""
         self.optimization.begin_epoch(self.epoch)
         to = self.device
 
@@ -144,7 +144,7 @@ class Trainer:
         return found["total"]
 
     def _backward(self, batch: Batch) -> Terms:
-        """Return what the learner answers, with gradients."""
+        """Run the learner forward and backward, and return its terms."""
         self.optimization.zero_grad()
         seen = replace(batch, views=self.batches.shrunk(batch.views, self.epoch))
         with self.autocast():
@@ -153,7 +153,7 @@ class Trainer:
         return terms
 
     def _checked(self, terms: Terms, batch: Batch) -> dict[str, float]:
-        """Return the named losses as numbers, or stop before an update to be regretted."""
+        """Return the named losses as numbers; raise if loss or gradient is not finite."""
         norm = self.optimization.clip()
         named = {"total": terms.total.detach(), **terms.parts, "norm": norm}
         # All numbers at once: each of them alone would let the CPU wait for a GPU.
@@ -172,13 +172,13 @@ class Trainer:
         raise NonFiniteLossError(what, self.epoch + 1, self.step + 1, ids)
 
     def autocast(self) -> torch.autocast:
-        """Return the precision of the training, as a context."""
+        """Return a context with the precision of the training."""
         return torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.settings.precision == "bf16"
         )
 
     def measure(self) -> dict[str, float]:
-        """Return what the network does on all that it is measured on."""
+        """Measure the current network."""
         with self.autocast():  # which halves the time, and turns one prediction in thousands
             return self.measurement(self.classifier)
 
@@ -201,7 +201,7 @@ class Trainer:
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all tensors and all plain values that the rest of the training depends on.
 
-        A state that could only be regretted is not returned: weights that are not finite raise.
+        Weights that are not finite raise an error, so that they are never saved.
         """
         if not all(bool(torch.isfinite(p).all()) for p in self.learner.parameters()):
             self._stop("network", self.rows)
@@ -223,7 +223,7 @@ class Trainer:
         return tensors, plain
 
     def load_state(self, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
-        """Go on from what `state` returned."""
+        """Restore what `state` returned."""
 
         def part(name: str) -> dict[str, Tensor]:
             return {k[len(name) + 1 :]: v for k, v in tensors.items() if k.startswith(f"{name}.")}
