@@ -7,12 +7,12 @@ linear models in place of a few networks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from annotated_types import Ge
 from torch import Tensor
-from typing import Annotated
 
 from unswayed.audit.evidence import Evidence, Inputs, register
 from unswayed.randomness import permutation
@@ -76,7 +76,7 @@ class Heads(Evidence):
             loss.backward()  # type: ignore[no-untyped-call]
             return loss
 
-        optimizer.step(closure)  # type: ignore[arg-type]
+        optimizer.step(closure)  # type: ignore[no-untyped-call]
         return weight.detach(), bias.detach()
 
 
