@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from unswayed import data as data
     from unswayed import functional as functional
+    from unswayed.audits import Audit as Audit
+    from unswayed.audits import audit as audit
+    from unswayed.audits import find_wrong_labels as find_wrong_labels
     from unswayed.data import Dataset as Dataset
     from unswayed.data import Splits as Splits
     from unswayed.errors import InterruptedRunError as InterruptedRunError
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
 # What needs PyTorch is imported when it is first asked for: looking at data does not need it.
 _HOMES = {
     "functional": "unswayed.functional",
+    "data": "unswayed.data",
+    "Audit": "unswayed.audits",
+    "audit": "unswayed.audits",
+    "find_wrong_labels": "unswayed.audits",
     "evaluate": "unswayed.session",
     "resume": "unswayed.session",
     "train": "unswayed.session",
@@ -46,7 +54,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = importlib.import_module(_HOMES[name])
-    return home if name == "functional" else getattr(home, name)
+    return home if name in ("functional", "data") else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,7 @@ VERBS = {
     "train": "Train a recipe.",
     "resume": "Resume an interrupted run.",
     "evaluate": "Test the weights of a finished run again.",
+    "audit": "Find the labels that are probably wrong.",
     "predict": "Classify image files with a finished run.",
     "compare": "Compare finished runs.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",

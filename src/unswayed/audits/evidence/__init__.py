@@ -17,8 +17,8 @@ from torch import Tensor
 
 from unswayed.registry import Registry
 
-CHUNK = 2**22
-"""Numbers that are worked on at a time."""
+CHUNK, KEPT = 2**22, 2**26
+"""Numbers that are worked on at a time, and beliefs that are kept at the most."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,9 @@ class Inputs:
     features: Tensor | None = None  # (N, F) of any encoder
     trained: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     """(N,) rows whose labels the network was trained on."""
+
+    cache: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False, compare=False)
+    """What several evidences share: the nearest neighbours, which cost most."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -59,6 +62,27 @@ class Evidence(ABC):
     @abstractmethod
     def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
         """Yield log-probabilities (b, K), float32, of all rows in order."""
+
+
+class Remembered(Evidence):
+    """An evidence that is asked several times, and works once where its answers fit in memory."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence, self.name = evidence, evidence.name
+        self.chunks: list[Tensor] = []
+
+    def applies(self, inputs: Inputs) -> bool:
+        """Ask the evidence."""
+        return self.evidence.applies(inputs)
+
+    def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
+        """Yield (b, K), from memory if it can be."""
+        if len(inputs) * inputs.num_classes > KEPT:
+            yield from self.evidence.log_beliefs(inputs)
+            return
+        if not self.chunks:
+            self.chunks = list(self.evidence.log_beliefs(inputs))
+        yield from self.chunks
 
 
 EVIDENCE: Registry[Evidence] = Registry("evidence", __name__)

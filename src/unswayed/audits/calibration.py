@@ -17,12 +17,12 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs
+from unswayed.audits.evidence import Evidence, Inputs
 
 ROWS = 20_000
 """Rows that the temperature is fitted on at the most."""
 
-SHRINK = 50.0
+SHRINK = 300.0
 """Samples of a class at which its own rate counts as much as that of all classes."""
 
 LIMIT = 60.0
@@ -43,10 +43,11 @@ class Calibration(NamedTuple):
         return found
 
 
-def temperature(evidence: Evidence, inputs: Inputs, rows: NDArray[np.int64]) -> float:
-    """Return the slope: the inverse temperature that explains the given labels of rows best.
+def temperature(evidence: Evidence, inputs: Inputs, rows: NDArray[np.int64]) -> tuple[float, float]:
+    """Return slope and noise rate that explain the given labels of rows best.
 
-    Labels are true with probability 1 - ρ, else any other class; ρ is fitted with the slope.
+    The slope is an inverse temperature. Labels are true with probability 1 - ρ, else any other
+    class. That ρ is a lower bound where wrong labels are plausible ones, as people's are.
 
     Args:
         evidence: whose beliefs are scaled.
@@ -67,7 +68,7 @@ def temperature(evidence: Evidence, inputs: Inputs, rows: NDArray[np.int64]) -> 
     starts = [(np.log(slope), -1.5) for slope in (0.5, 1.0, 3.0)]
     fits = [minimize(cost, start, method="Nelder-Mead") for start in starts]
     best = min(fits, key=lambda fit: float(fit.fun))
-    return float(np.clip(np.exp(best.x[0]), 0.05, 20.0))
+    return float(np.clip(np.exp(best.x[0]), 0.05, 20.0)), float(expit(best.x[1]))
 
 
 def _beliefs_of(evidence: Evidence, inputs: Inputs, rows: NDArray[np.int64]) -> Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs, register
+from unswayed.audits.evidence import Evidence, Inputs, register
 
 
 @register("network", paper="Northcutt et al., JAIR 2021, sec. 3")

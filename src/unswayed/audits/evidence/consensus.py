@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs, register
-from unswayed.audit.evidence.neighbours import nearest
-from unswayed.types import Count
+from unswayed.audits.evidence import Evidence, Inputs, register
+from unswayed.audits.evidence.neighbours import Neighbour, nearest
 
 
 @register("consensus", paper="Iscen et al., CVPR 2022, eq. 3")
@@ -21,7 +20,7 @@ class Consensus(Evidence):
 
     name = "consensus"
 
-    def __init__(self, k: Count = 10) -> None:
+    def __init__(self, k: Neighbour = 10) -> None:
         """Store the options.
 
         Args:
@@ -37,7 +36,9 @@ class Consensus(Evidence):
         """Yield (b, K)."""
         assert inputs.logits is not None
         logits = inputs.logits
-        for rows, _ in nearest(inputs, self.k):
+        everyone = nearest(inputs)[0][:, : self.k]
+        for part in inputs.chunks(inputs.num_classes):
+            rows = everyone[part].long()
             p = torch.zeros(len(rows), inputs.num_classes)
             for column in rows.T:
                 p += logits[column].float().softmax(dim=1)

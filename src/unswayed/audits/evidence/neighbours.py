@@ -6,17 +6,23 @@ A sample's own label has no say, so nothing can be memorised. Works with feature
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
+from annotated_types import Ge, Le
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs, register
+from unswayed.audits.evidence import Evidence, Inputs, register
 from unswayed.randomness import bits
-from unswayed.types import Count, Positive
+from unswayed.types import Positive
 
+Neighbour = Annotated[int, Ge(1), Le(20)]
 BANK = 2**16
 """Rows that others are compared with at the most: the cost is N · BANK · F."""
+
+MOST = 20
+"""Neighbours that are looked up."""
 
 
 def bank_of(inputs: Inputs) -> Tensor:
@@ -28,21 +34,28 @@ def bank_of(inputs: Inputs) -> Tensor:
     return torch.from_numpy(order[:BANK]).sort().values
 
 
-def nearest(inputs: Inputs, k: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows (b, k) and cosine similarities (b, k) of the nearest other samples, by chunks."""
+def nearest(inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """Return rows (N, MOST) and cosine similarities (N, MOST) of the nearest other samples."""
+    if "nearest" not in inputs.cache:
+        rows, similarity = zip(*_nearest(inputs), strict=True)
+        inputs.cache["nearest"] = torch.cat(rows), torch.cat(similarity)
+    return inputs.cache["nearest"]
+
+
+def _nearest(inputs: Inputs) -> Iterator[tuple[Tensor, Tensor]]:
     assert inputs.features is not None
     bank = bank_of(inputs)
     place = torch.full((len(inputs),), -1)
     place[bank] = torch.arange(len(bank))
     keys = F.normalize(inputs.features[bank].float(), dim=1)
-    k = min(k, len(bank) - 1)
+    k = min(MOST, len(bank) - 1)
     for rows in inputs.chunks(len(bank)):
         similarity = F.normalize(inputs.features[rows].float(), dim=1) @ keys.T
         own = place[rows]
         mine = (own >= 0).nonzero().squeeze(1)
         similarity[mine, own[mine]] = -torch.inf
         values, found = similarity.topk(k, dim=1)
-        yield bank[found], values
+        yield bank[found].to(torch.int32), values
 
 
 @register("neighbours", paper="Zhu et al., ICML 2022")
@@ -51,7 +64,7 @@ class Neighbours(Evidence):
 
     name = "neighbours"
 
-    def __init__(self, k: Count = 20, prior: Positive = 0.5) -> None:
+    def __init__(self, k: Neighbour = 20, prior: Positive = 0.5) -> None:
         """Store the options.
 
         Args:
@@ -66,8 +79,9 @@ class Neighbours(Evidence):
 
     def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
         """Yield (b, K)."""
-        labels = inputs.given
-        for rows, _ in nearest(inputs, self.k):
+        labels, everyone = inputs.given, nearest(inputs)[0][:, : self.k]
+        for part in inputs.chunks(inputs.num_classes):
+            rows = everyone[part].long()
             votes = torch.zeros(len(rows), inputs.num_classes)
             votes.scatter_add_(1, labels[rows], torch.ones(rows.shape))
             share = votes + self.prior / inputs.num_classes

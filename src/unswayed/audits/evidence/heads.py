@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from annotated_types import Ge
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs, register
+from unswayed.audits.evidence import Evidence, Inputs, register
 from unswayed.randomness import permutation
 from unswayed.types import Positive
 
-STEPS = 100
+STEPS = 50
 """Of L-BFGS, at the most."""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from unswayed.audit.evidence import Evidence, Inputs
+from unswayed.audits.evidence import Evidence, Inputs
 
 TOP = 3
 """Classes that are kept of each row, the most probable first."""

@@ -1,0 +1,64 @@
+"""Find the labels that are probably wrong among those a run was trained on.
+
+The table goes to RUN/audit.csv, the worst label first, and its summary to RUN/audit.json. P(wrong)
+is a probability: of ten labels with 0.7, about seven are wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from unswayed.cli.show import console
+
+if TYPE_CHECKING:
+    from unswayed.audits import Audit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add = parser.add_argument
+    add("run", metavar="RUN", help="a finished run folder")
+    add("--top", type=int, default=10, metavar="N", help="labels that are shown (10)")
+    add("--out", metavar="FILE", help="also write the table as .csv, .json or .parquet")
+    add("--evidence", metavar="NAME", help="use this evidence (default: chosen by the data)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Audit, write, and say what to do next."""
+    from unswayed.audits import audit
+    from unswayed.files import write_json
+    from unswayed.runs import Run
+
+    with Console(stderr=True).status("judging labels"):
+        found = audit(Run(args.run), args.evidence)
+    folder = Path(args.run)
+    found.write(folder / "audit.csv")
+    write_json(folder / "audit.json", found.summary())
+    if args.out:
+        found.write(args.out)
+    if args.top > 0:
+        console().print(table(found, args.top))
+    print(found)
+    print(f"all labels, worst first: {folder / 'audit.csv'}")
+    print(f"classify other images: unswayed predict {folder} IMAGE")
+    return 0
+
+
+def table(found: Audit, count: int) -> Table:
+    """Return the first rows."""
+    shown = Table(box=box.SIMPLE_HEAD)
+    for name in ("label of", "given", "suggested", "P(wrong)", "flags"):
+        shown.add_column(name, justify="right" if name == "P(wrong)" else "left")
+    for finding in found:
+        if finding.rank > count:
+            break
+        names = map(Text, (finding.id, finding.given, finding.suggested))
+        shown.add_row(*names, f"{100 * finding.p_wrong:.1f} %", finding.flags)
+    return shown

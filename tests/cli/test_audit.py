@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+import unswayed
+from conftest import TINY
+from unswayed.cli import main
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return unswayed.train("digits", *TINY, run=tmp_path_factory.mktemp("audit") / "run").path
+
+
+def test_the_table_is_written_and_the_findings_are_said(run, capsys, tmp_path):
+    assert main(["audit", str(run), "--top", "3", "--out", str(tmp_path / "all.json")]) == 0
+    said = capsys.readouterr().out
+    assert "labels are probably wrong" in said
+    assert "worth a look" in said
+    assert f"unswayed predict {run}" in said
+    rows = list(csv.DictReader((run / "audit.csv").read_text(encoding="utf-8").splitlines()))
+    shares = [float(row["p_wrong"]) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert said.count("digits/") == 3
+    summary = json.loads((run / "audit.json").read_text(encoding="utf-8"))
+    assert (
+        summary["samples"]
+        == len(rows)
+        == len(json.loads((tmp_path / "all.json").read_text())["labels"])
+    )
+
+
+def test_an_unknown_evidence_is_refused_with_those_there_are(run, capsys):
+    assert main(["audit", str(run), "--evidence", "stars"]) == 2
+    assert "there are: consensus, heads, neighbours, network" in capsys.readouterr().err
