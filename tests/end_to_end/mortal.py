@@ -16,10 +16,11 @@ import time
 import traceback
 from pathlib import Path
 
-import sklearn.datasets  # noqa: F401  once here rather than in every child
 import torch
 
 import unswayed
+from unswayed.build import assemble
+from unswayed.recipe import Recipe
 
 torch.set_num_threads(1)
 
@@ -37,6 +38,13 @@ def die_in(kind: str, number: int) -> None:
         return real(*args)
 
     setattr(owner, kind, mortal)
+
+
+def prepare(words: list[str]) -> None:
+    """Import all that a child needs, once here rather than in every child."""
+    trainer, _ = assemble(Recipe.load("digits", *words))
+    next(trainer.events())
+    trainer.measure()
 
 
 def live(run: str, words: list[str], started: int | None) -> None:
@@ -81,6 +89,7 @@ def main() -> None:
     split = sys.argv.index("--")
     run, kind, *numbers = sys.argv[1:split]
     words = sys.argv[split + 1 :]
+    prepare(words)
     killed = sum(child(run, words, kind, int(number)) for number in numbers)
     while not (Path(run) / "summary.json").exists():
         child(run, words, kind, None)

@@ -32,6 +32,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "sweeps"])
 def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -113,6 +114,7 @@ def test_data_without_test_images_make_no_figure_of_them(tmp_path, monkeypatch, 
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_another_recipe_goes_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["information", *SMALL, "--seeds", "1"]
