@@ -63,6 +63,7 @@ def gone(pid):
         return True
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_cell_only_and_sigterm_lets_the_next_one_save(
     tiny_grid, tmp_path
 ):
@@ -82,6 +83,7 @@ def test_a_killed_worker_costs_its_cell_only_and_sigterm_lets_the_next_one_save(
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
 def test_a_killed_parent_takes_its_worker_along_and_nothing_is_lost(tiny_grid, tmp_path):
     folder = tmp_path / "r"
@@ -183,6 +185,7 @@ def test_gpus_are_those_that_this_process_may_see(monkeypatch):
     assert gpus() == []
 
 
+@pytest.mark.slow
 def test_a_cell_that_another_process_has_is_waited_for(tiny_grid, tmp_path):
     cells = Grid.load(tiny_grid(seeds=2, methods='["ce"]')).cells
     taken = tmp_path / "runs" / cells[0].folder

@@ -174,6 +174,7 @@ def test_cells_are_not_tried_if_all_before_failed_for_one_reason(tmp_path, monke
     assert "7 cells are not tried" in err
 
 
+@pytest.mark.slow
 def test_other_methods_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     bad = '{ name = "coteaching", label = "bad", set = ["data.path=none.npz"] }'
@@ -184,6 +185,7 @@ def test_other_methods_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
     assert "not tried" not in err
 
 
+@pytest.mark.slow
 def test_other_columns_are_trained_if_one_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     grid = write_grid(tmp_path, methods='["coteaching", "ce", "gce"]')

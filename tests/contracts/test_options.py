@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import json
 import typing
 import warnings
 from dataclasses import replace
@@ -203,10 +204,17 @@ def noisy():
 
 
 def spoken(trace):
-    """Let a trace be the words of an error where there is one."""
+    """Let a trace be the words of an error where there is one; equal ones are made once."""
+    known = {}
 
     @functools.wraps(trace)
     def traced(section, name, options):
+        key = json.dumps([section, name, options], sort_keys=True)
+        if key not in known or section in ("data", "train"):
+            known[key] = made(section, name, options)
+        return known[key]
+
+    def made(section, name, options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -221,7 +229,7 @@ def spoken(trace):
 def trained(section, name, options):
     """Return what becomes of a short training."""
     sections = {"data": {"name": "memory"}, "model": {"name": "small", "width": 4}}
-    sections["train"] = {"epochs": 4, "batch_size": 16, "holdout": 0.25}
+    sections["train"] = {"epochs": 4, "batch_size": 16, "holdout": 0.25, "evaluate_every": 2}
     contrast = section in ("framework", "regularizer", "views.strong") or name == "regularized"
     names = {**PLAIN, "framework.name": "simsiam", "regularizer.name": "ctrr"}
     for place, component in (names if contrast else PLAIN).items():

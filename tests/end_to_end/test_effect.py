@@ -27,6 +27,7 @@ def test_ctrr_beats_cross_entropy_by_more_than_both_spreads(tmp_path):
     assert robust.memorised.mean < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("framework", ["simsiam", "byol", "simclr"])
 def test_a_short_training_in_each_framework_learns_under_noise(framework, tmp_path):
     """Forty per cent of the labels are wrong, and a fifth of the epochs of the demo is enough."""

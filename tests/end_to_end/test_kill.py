@@ -48,6 +48,7 @@ def test_killed_again_and_again_the_result_is_the_same_to_the_bit(
     assert not list(path.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["elr", "coteaching", "dividemix", "sln-mo-lc"])
 def test_what_a_method_remembers_survives_too(tmp_path, method):
     small = [word for word in TINY if not word.startswith("framework.")]

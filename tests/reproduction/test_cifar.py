@@ -60,6 +60,7 @@ def test_runs_of_another_recipe_are_refused(tmp_path, tiny):
         list(cifar.collect(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_finished_run_replaces_its_entry_and_the_others_stay(tmp_path, tiny):
     results, runs = tmp_path / "results", tmp_path / "runs"
     results.mkdir()

@@ -16,6 +16,7 @@ def test_every_grid_is_valid_described_and_not_shipped(name):
     assert name not in shipped("grid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table4", "table5", "table6", "table7"])
 @pytest.mark.parametrize("scale", ["full", "cpu"])
 def test_what_the_papers_tables_share_is_the_same_training(name, scale):

@@ -1,7 +1,8 @@
-"""Find the labels that are probably wrong among those a run was trained on.
+"""Find the labels that are probably wrong.
 
-The table goes to RUN/audit.csv, the worst label first, and its summary to RUN/audit.json. P(wrong)
-is a probability: of ten labels with 0.7, about seven are wrong.
+All labels that the run was trained on are judged. The table goes to RUN/audit.csv, the worst label
+first, and its summary to RUN/audit.json. P(wrong) is a probability: of ten labels with 0.7, about
+seven are wrong.
 """
 
 from __future__ import annotations
