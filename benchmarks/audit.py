@@ -1,6 +1,6 @@
 r"""How well wrong labels are found: the audit of finished runs whose true labels are known.
 
-    python benchmarks/audit.py RUN... [--save results]
+    python benchmarks/audit.py RUN... [--each] [--save results]
 
 A run must have been trained on data with known wrong labels, for example
 
@@ -10,7 +10,7 @@ A run must have been trained on data with known wrong labels, for example
 
 Prints a Markdown table, and writes audit.json. AP and AUROC are of "the label is wrong". The
 calibration error is the mean distance of P(wrong) from the share of wrong labels, in 15 bins of
-equal size. "best" is the evidence with the highest AP, which only the truth can tell.
+equal size. `--each` also says what every single evidence reaches, which only the truth can tell.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def calibration_error(p: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float
     return float(sum(len(b) * abs(p[b].mean() - wrong[b].mean()) for b in bins) / len(p))
 
 
-def measure(run: Run) -> dict[str, Any]:
+def measure(run: Run, *, each: bool) -> dict[str, Any]:
     """Audit a run, and compare with the truth."""
     samples = run.samples()
     if samples.true is None:
@@ -51,7 +51,7 @@ def measure(run: Run) -> dict[str, Any]:
     hits = first[wrong[first]]
     single = {
         name: round(float(average_precision_score(wrong, audit(run, name).p_wrong)), 4)
-        for name in EVIDENCE.names()
+        for name in (EVIDENCE.names() if each else ())
     }
     return {
         "run": run.path.name,
@@ -82,7 +82,7 @@ def row(each: dict[str, Any]) -> str:
         f"{rate:.1f} % ({low:.1f} to {high:.1f})",
         f"{100 * each['ap']:.1f}",
         f"{100 * each['calibration_error']:.1f}",
-        f"{each['evidence']} (best {100 * max(each['ap_by_evidence'].values()):.1f})",
+        str(each["evidence"]),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -91,11 +91,12 @@ def main() -> None:
     """Measure all runs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("runs", nargs="+", metavar="RUN")
-    parser.add_argument("--save", metavar="DIR")
+    parser.add_argument("--each", action="store_true", help="every single evidence as well")
+    parser.add_argument("--save", metavar="DIR", help="write audit.json there")
     args = parser.parse_args()
     found = []
     for path in args.runs:
-        found.append(measure(Run(path)))
+        found.append(measure(Run(path), each=args.each))
         print(row(found[-1]), flush=True)
     if args.save:
         text = {"command": "python benchmarks/audit.py", "hardware": hardware(), "runs": found}
