@@ -11,7 +11,7 @@ help: ## show this help
 demo: $(VENV)/installed ## install, then train cross entropy and CTRR on digits with wrong labels
 	$(BIN)/unswayed demo
 
-test: $(VENV)/dev ## run the fast tests, three minutes on two cores
+test: $(VENV)/dev ## run the fast tests, minutes on two cores
 	$(BIN)/python -m pytest -n auto
 
 slow: $(VENV)/dev ## run the slow tests: the demo's effect over three seeds, minutes

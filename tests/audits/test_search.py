@@ -35,7 +35,7 @@ def logits_of(features, classes):
 @pytest.mark.parametrize("rate", [0.05, 0.2, 0.4])
 @pytest.mark.parametrize("what", ["features", "logits", "both"])
 def test_wrong_labels_come_first_and_the_rate_is_told(rng, rate, what):
-    features, given, true = blobs(rng, 1500, rate=rate)
+    features, given, true = blobs(rng, 1000, rate=rate)
     logits = logits_of(features, 4)
     inputs = {"features": features} if what != "logits" else {}
     inputs |= {"logits": logits} if what != "features" else {}
@@ -93,9 +93,9 @@ def test_a_permutation_of_the_rows_permutes_the_answer(rng):
 
 
 def test_a_label_changed_to_the_suggestion_is_less_suspicious(rng):
-    features, given, _ = blobs(rng, 500, rate=0.1)
+    features, given, _ = blobs(rng, 300, rate=0.1)
     found = find_wrong_labels(given, features=features)
-    for row in found.order[:10]:
+    for row in found.order[:3]:
         changed = given.copy()
         changed[row] = found.suggested[row]
         again = find_wrong_labels(changed, features=features)

@@ -150,6 +150,7 @@ def test_a_training_of_another_grid_is_copied_and_not_repeated(tiny_grid, tmp_pa
     assert copy_equal_runs(cells, folder) == []
 
 
+@pytest.mark.slow
 def test_what_another_grid_trains_meanwhile_is_not_trained_again(tiny_grid, tmp_path):
     cells = Grid.load(tiny_grid(seeds=2, methods='["ce"]')).cells
     folder, other = tmp_path / "runs" / "tiny", tmp_path / "runs" / "other"

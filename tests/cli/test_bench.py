@@ -213,6 +213,7 @@ def test_what_a_grid_cannot_train_is_refused(grid, capsys, words, message):
     assert sorted(grid.parent.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_equal_failures_are_told_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_grid(tmp_path, methods='["ce"]')

@@ -32,6 +32,7 @@ def test_train_prints_the_numbers_and_the_folder(tiny_words, tmp_path, capsys):
     assert "test, last" in out
     assert "% of the labels are wrong" in err
     assert "epoch 2/2" in err
+    assert err.strip().endswith(f"next: unswayed audit {path}")
 
 
 def test_train_without_a_folder_makes_a_new_one_each_time(

@@ -15,7 +15,9 @@ from unswayed import Run
 COMMAND = [sys.executable, "-m", "unswayed"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_signal_stops_it_politely_and_resume_finishes(tmp_path, number):
     path = tmp_path / "run"
     words = [*TINY, "train.epochs=500"]

@@ -50,6 +50,7 @@ def test_a_figure_is_measured_drawn_and_not_trained_again(name, tmp_path, monkey
     assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
 
 
+@pytest.mark.slow
 def test_what_a_grid_has_trained_is_not_trained_again_for_a_figure(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("reproduction.figures.representations.MOST", 100)

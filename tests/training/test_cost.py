@@ -96,6 +96,7 @@ def test_too_small_a_budget_says_what_an_epoch_takes(tiny):
         assemble(with_budget(tiny, "0.0000001 TFLOP"))
 
 
+@pytest.mark.slow
 def test_time_is_measured_with_its_evaluation(tiny, monkeypatch):
     trainer, _ = assemble(Recipe.from_dict(tiny.sections, "train.evaluate_every=2"))
     monkeypatch.setattr(trainer, "measure", lambda: time.sleep(4))
@@ -133,6 +134,7 @@ def test_methods_that_cost_more_later_are_counted_at_their_dearest(tiny):
     assert epochs_within(budget, late) < epochs_within(budget, plain) == 100
 
 
+@pytest.mark.slow
 def test_epochs_that_are_cheap_at_first_leave_room_for_more(tiny):
     words = ("method=ce", "data.size=16", "model.name=fast", "model.width=4", "train.epochs=20")
     growing = 'train.side={name = "ramp", start = 0.5, end = 1.0, until = 0.8}'

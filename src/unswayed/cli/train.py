@@ -7,6 +7,8 @@ digits. Overrides set options, for example noise.rate=0.4 loss.name=gce train.ep
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +70,13 @@ def introduction(opened: Opened) -> str:
 
 
 def show_run(run: Run) -> None:
-    """Print the numbers of a finished run."""
+    """Print the numbers of a finished run, and what to do next."""
     from unswayed.report.table import comparison
 
     console().print(comparison_table(comparison([run]), oracle=False))
+    last = run.summary.last
+    if last.test_accuracy is None and last.holdout_accuracy is not None:
+        share = f"{100 * last.holdout_accuracy:.1f} %"
+        print(f"{share} of the held-out images are predicted as labelled; some labels are wrong")
     print(run.path)
+    print(f"next: unswayed audit {shlex.quote(str(run.path))}", file=sys.stderr)
