@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow real-data check docs demo-results table-digits table-cifar-subset \
+.PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
         speed cifar paper-cpu paper-smoke paper-steps claims clean
 
 help: ## show this help
@@ -11,8 +11,11 @@ help: ## show this help
 demo: $(VENV)/installed ## install, then train cross entropy and CTRR on digits with wrong labels
 	$(BIN)/unswayed demo
 
-test: $(VENV)/dev ## run the fast tests, minutes on two cores
+test: $(VENV)/dev ## run the fast tests, three minutes on two cores
 	$(BIN)/python -m pytest -n auto
+
+contracts: $(VENV)/dev ## train with every option and resume every method, two minutes
+	$(BIN)/python -m pytest -n auto -m slow tests/contracts
 
 slow: $(VENV)/dev ## run the slow tests: the demo's effect over three seeds, minutes
 	$(BIN)/python -m pytest -m slow

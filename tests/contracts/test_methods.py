@@ -60,6 +60,7 @@ def test_every_preset_is_a_valid_recipe(name):
     assert method.about.endswith(".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", methods.names())
 def test_going_on_from_any_state_gives_the_same_bits_and_a_record_of_every_sample(name):
     whole, _ = assemble(recipe(name))

@@ -341,6 +341,7 @@ def data_options(place, name, option):
     return {key: value for key, value in wanted.items() if key in DATASETS[name].options}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("section", "name", "option"), list(cases()))
 def test_another_value_changes_something(section, name, option, request):
     component = REGISTRIES[section][name]
@@ -389,6 +390,7 @@ def test_an_option_that_cannot_act_is_refused(section, name, options, message):
     assert message in trained(section, name, options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", list(TRAIN.options))
 def test_another_value_of_train_changes_something(option, tmp_path, monkeypatch):
     def compile(self, *args, **options):
