@@ -137,7 +137,7 @@ def judge(
         given=inputs.labels,
         suggested=suggested,
         p_wrong=p_wrong[chosen],
-        p_suggested=p_wrong[chosen] * _share_of_best_other(opinion, inputs),
+        p_suggested=p_wrong[chosen] * _share_of_best_other(opinion),
         noise=noise,
         evidence=chosen,
         qualities=agreement,
@@ -201,7 +201,7 @@ def _best(agreement: dict[str, float]) -> str:
     return next(name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE)
 
 
-def _share_of_best_other(opinion: Opinion, inputs: Inputs) -> Vector:
+def _share_of_best_other(opinion: Opinion) -> Vector:
     """Return how much of the belief in other classes than the given one the best of them has."""
     others = -torch.expm1(opinion.log_given.double().clamp(max=-1e-12))
     best = (opinion.log_given - opinion.margin).double().exp()

@@ -81,15 +81,21 @@ class Batches:
 
     def __call__(self, epoch: int, step: int) -> Batch:
         """Return the batch of a step, and start loading the next one."""
-        batch = self.of_rows(self.rows_of(epoch, step), epoch, step)
-        if isinstance(self.train.images, Store):
-            self.train.images.prefetch(torch.from_numpy(self.rows_of(epoch, step + 1)))
-        return batch
+        return self.of_rows(self.rows_of(epoch, step), epoch, step, self.rows_of(epoch, step + 1))
 
-    def of_rows(self, rows: Rows, epoch: int, step: int) -> Batch:
-        """Return these rows as the learner would see them at this step."""
+    def of_rows(self, rows: Rows, epoch: int, step: int, following: Rows | None = None) -> Batch:
+        """Return these rows as the learner would see them at this step.
+
+        Args:
+            rows: of the batch.
+            epoch: from 0.
+            step: from 0.
+            following: rows that are loaded next, while the views of these are made.
+        """
         index = torch.from_numpy(rows)
         images = self.train.images[index].to(self.device)
+        if following is not None and isinstance(self.train.images, Store):
+            self.train.images.prefetch(torch.from_numpy(following))
         index = index.to(self.device)
         views = self.policy(images, self.train.keys[rows], epoch, self.wanted)
         return Batch(views, self.given[index], index, epoch, self.progress(epoch, step))

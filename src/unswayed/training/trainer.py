@@ -159,12 +159,13 @@ class Trainer:
         # All numbers at once: each of them alone would let the CPU wait for a GPU.
         values = torch.stack([value.to(norm) for value in named.values()]).tolist()
         found: dict[str, float] = dict(zip(named, values, strict=True))
-        rows = batch.index.cpu().numpy()
-        if not math.isfinite(found["total"]):
+        finite = math.isfinite(found["total"])
+        if not (finite and math.isfinite(found.pop("norm"))):
+            rows = batch.index.cpu().numpy()  # only now: a GPU would be waited for in every step
+            if finite:
+                self._stop("gradient", rows)
             bad = ~torch.isfinite(terms.losses).cpu().numpy()
             self._stop("loss", rows[bad] if bad.any() else rows)
-        if not math.isfinite(found.pop("norm")):
-            self._stop("gradient", rows)
         return found
 
     def _stop(self, what: str, rows: Rows) -> None:
