@@ -19,17 +19,45 @@ from unswayed.files import write_text
 STOP = 0.2
 """Below this P(wrong), fewer than one label in five is expected to be wrong."""
 
+FLAGS = {
+    "ambiguous": "two classes are plausible",
+    "outlier": "unlike all other samples: perhaps none of the classes",
+    "duplicate": "nearly the same as another sample with the same label",
+    "conflict": "nearly the same as another sample with another label",
+    "leak": "nearly the same as a test sample",
+}
+"""What else may be odd about a sample."""
+
 COLUMNS = ("rank", "id", "given", "suggested", "p_wrong", "p_suggested", "flags")
 Vector = NDArray[np.float64]
 
 
 class NoiseEstimate(NamedTuple):
-    """How many labels are wrong, and which way; intervals hold the truth nine times in ten."""
+    """How many labels are wrong, and which way; intervals should hold the truth 9 times in 10."""
 
     rate: float
     low: float
     high: float
     joint: Vector  # (K, K) share of samples by given label (rows) and true one (columns)
+    joint_low: Vector  # (K, K)
+    joint_high: Vector  # (K, K)
+
+    @property
+    def matrix(self) -> Vector:
+        """T, (K, K): the share of each true class (rows) that is labelled as each class."""
+        true = self.joint.sum(axis=0)
+        found: Vector = np.divide(
+            self.joint, true, out=np.eye(len(true)), where=true > 0
+        ).T  # a class that nothing belongs to is left alone
+        return found
+
+
+class Bin(NamedTuple):
+    """Labels that were judged alike, for a plot of reliability."""
+
+    expected: float  # mean probability that a label is this one, by the evidence and the noise
+    observed: float  # how often it is, among labels that the evidence has not seen
+    count: int
 
 
 class Finding(NamedTuple):
@@ -41,7 +69,7 @@ class Finding(NamedTuple):
     suggested: str
     p_wrong: float
     p_suggested: float  # that the suggested label is right
-    flags: str  # ambiguous, outlier, duplicate, conflict; separated by spaces
+    flags: str  # words of `FLAGS`, separated by spaces
 
 
 @dataclass(frozen=True)
@@ -57,7 +85,12 @@ class Audit:
     noise: NoiseEstimate
     evidence: str  # the one that was used
     qualities: Mapping[str, float] = field(default_factory=dict)
-    flags: Mapping[int, str] = field(default_factory=dict)  # row -> flags
+    flags: Mapping[int, str] = field(default_factory=dict)  # row -> words of `FLAGS`
+    top: NDArray[np.int64] | None = None  # (N, 3) the most probable classes, the given label known
+    p_top: Vector | None = None  # (N, 3) their probabilities
+    nearest: NDArray[np.int32] | None = None  # (N, 5) the most similar samples
+    groups: Sequence[Sequence[int]] = ()  # rows that show nearly the same
+    reliability: Sequence[Bin] = ()
     warnings: Sequence[str] = ()
 
     def __len__(self) -> int:
@@ -89,6 +122,17 @@ class Audit:
     def expected_wrong(self, count: int) -> float:
         """Return how many of the first so many labels are expected to be wrong."""
         return float(self.p_wrong[self.order[:count]].sum())
+
+    def expected_precision(self) -> Vector:
+        """Return which share of the first 1, 2, ..., N labels is expected to be wrong, (N,)."""
+        found: Vector = np.cumsum(np.sort(self.p_wrong)[::-1]) / np.arange(1, len(self) + 1)
+        return found
+
+    def flagged(self, word: str) -> NDArray[np.int64]:
+        """Return the rows with a word of `FLAGS`, the most suspicious first."""
+        rows = [row for row, words in self.flags.items() if word in words.split()]
+        found: NDArray[np.int64] = np.array(sorted(rows), dtype=np.int64)
+        return found[np.argsort(-self.p_wrong[found], kind="stable")]
 
     def worst_pairs(self, count: int = 3) -> list[tuple[str, str, float]]:
         """Return the pairs (given, probably true) with the most wrong labels, and how many."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from unswayed.audits.calibration import calibrate, temperature
 from unswayed.audits.choice import qualities
 from unswayed.audits.evidence import EVIDENCE, Evidence, Inputs, Remembered
+from unswayed.audits.evidence.neighbours import nearest
 from unswayed.audits.flags import flags_of
 from unswayed.audits.opinion import Opinion, opinion_of
 from unswayed.audits.result import Audit, NoiseEstimate
@@ -142,6 +143,7 @@ def judge(
         evidence=chosen,
         qualities=agreement,
         flags=flags_of(inputs, opinion),
+        nearest=nearest(inputs)[0][:, :5].numpy() if inputs.features is not None else None,
         warnings=_warnings(inputs, judged, noise, classes),
     )
 
@@ -182,7 +184,9 @@ def estimate_noise(judged: dict[str, Judged], inputs: Inputs) -> NoiseEstimate:
     sampling = np.sqrt(max(rate * (1 - rate), 1e-9) / len(inputs))
     model = float(np.std(rates, ddof=1))
     half = NINETY * float(np.hypot(sampling, model))
-    return NoiseEstimate(rate, max(0.0, rate - half), min(1.0, rate + half), joint)
+    spread = NINETY * np.sqrt(joint * (1 - joint) / len(inputs))
+    low, high = np.clip(joint - spread, 0, 1), np.clip(joint + spread, 0, 1)
+    return NoiseEstimate(rate, max(0.0, rate - half), min(1.0, rate + half), joint, low, high)
 
 
 def _p_wrong(judged: Judged, inputs: Inputs, rate: float) -> Vector:
