@@ -80,6 +80,7 @@ OTHER = {
     "data.subset_seed": 5,
     "data.max_bad": 0.0,
     "data.version": "python",
+    "data.train_folders": ["a"],
     "train.budget": "1 GFLOP",
     "train.batch_size": 8,
     "train.warmup_epochs": 1.0,

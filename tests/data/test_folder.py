@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -34,9 +35,33 @@ def test_sub_folders_are_classes_and_paths_are_ids(tmp_path, rng):
 def test_splits_are_recognised(tmp_path, rng, name):
     class_folders(tmp_path / "d" / "train", rng, {"a": 2, "b": 2})
     class_folders(tmp_path / "d" / name, rng, {"a": 1, "b": 1})
-    train, test = load(tmp_path / "d")
+    odd = nullcontext() if name == "test" else pytest.warns(UserWarning, match="val is tested on")
+    with odd:
+        train, test = load(tmp_path / "d")
     assert train.ids[0] == "train/a/000.png"
     assert test.ids == (f"{name}/a/000.png", f"{name}/b/000.png")
+
+
+def test_ids_stay_relative_to_the_given_folder_and_what_is_left_out_is_said(tmp_path, rng):
+    root = tmp_path / "d"
+    for split in ("train", "validation", "test"):
+        class_folders(root / "deep" / split, rng, {"a": 1, "b": 2})
+    with pytest.warns(UserWarning, match="deep") as said:
+        train, test = load(root)
+    assert train.ids == ("deep/train/a/000.png", "deep/train/b/000.png", "deep/train/b/001.png")
+    assert [name.split("/")[1] for name in test.ids] == ["test"] * 3
+    words = " ".join(str(each.message) for each in said)
+    assert "the classes lie in deep/train" in words
+    assert "deep/validation is not used (3 images)" in words
+
+
+def test_several_folders_can_be_trained_on(tmp_path, rng):
+    for split in ("train", "validation", "test"):
+        class_folders(tmp_path / "d" / split, rng, {"a": 1, "b": 1})
+    train, test = load(tmp_path / "d", train_folders=("train", "validation"))
+    assert train.ids[::2] == ("train/a/000.png", "validation/a/000.png")
+    assert train.given.tolist() == [0, 1, 0, 1]
+    assert test.ids == ("test/a/000.png", "test/b/000.png")
 
 
 def test_images_may_lie_deeper_and_other_files_are_passed_over(tmp_path, rng):

@@ -1,7 +1,7 @@
 """Inspect data before training on them.
 
 `unswayed data inspect PATH` shows what a folder or a table of images holds, what is wrong
-with it, and the command that trains on it.
+with it, and the commands that find its wrong labels and train on it. Every image is decoded.
 """
 
 from __future__ import annotations
@@ -46,11 +46,21 @@ def lines(found: Findings) -> list[str]:
     text += _first(f"  {name}: {why}" for name, why in found.unreadable.items())
     text.append(f"duplicates by content: {len(found.duplicates)} groups")
     text += _first(f"  {' = '.join(ids[:5])}" for ids in found.duplicates)
-    if found.conflicts:
-        text.append(f"of these with different labels: {len(found.conflicts)} groups")
-        text += _first(f"  {' = '.join(ids[:5])}" for ids in found.conflicts)
+    for what, groups in (
+        ("both in train and in test", found.leaks),
+        ("with different labels", found.conflicts),
+    ):
+        if groups:
+            text.append(f"of these {what}: {len(groups)} groups")
+            text += _first(f"  {' = '.join(ids[:5])}" for ids in groups)
     text += [f"note: {remark}" for remark in found.remarks]
-    return [*text, f"train on it: {found.command}"]
+    if found.mend:
+        return [*text, *(f"mend before training: {what}" for what in found.mend)]
+    return [
+        *text,
+        f"find the wrong labels: {found.clean_command}",
+        f"train on it: {found.train_command}",
+    ]
 
 
 def _first(items: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache, check_memory
-from unswayed.data.listing import Listing
+from unswayed.data.listing import MAX_BAD, Listing
 from unswayed.data.locate import expect, find
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
@@ -37,7 +37,7 @@ def animal10n(
     root: AbsolutePath | None = None,
     size: Side = SIDE,
     cache: Cache = "auto",
-    max_bad: Fraction = 0.01,
+    max_bad: Fraction = MAX_BAD,
 ) -> Splits:
     """ANIMAL-10N: 50,000 and 5,000 animals of ten kinds, about 8 % of the training labels wrong.
 

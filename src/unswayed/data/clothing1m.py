@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache
 from unswayed.data.dataset import balanced, check_subset
-from unswayed.data.listing import Listing
+from unswayed.data.listing import MAX_BAD, Listing
 from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
 from unswayed.errors import UsageError
@@ -44,7 +44,7 @@ def clothing1m(
     subset_seed: int | None = None,
     size: Side = 256,
     cache: Cache = "auto",
-    max_bad: Fraction = 0.01,
+    max_bad: Fraction = MAX_BAD,
 ) -> Splits:
     """Clothing1M: a million clothes of 14 kinds, about 38 % of the labels wrong.
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 from PIL import Image, ImageOps
-from torch import Tensor
 
 from unswayed.data.listing import MAX_PIXELS
 from unswayed.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Resize = Literal["crop", "squash"]
 
@@ -32,11 +33,7 @@ def decode(
     """
     mode, (height, width) = ("L" if channels == 1 else "RGB"), size
     try:
-        with Image.open(path) as file:
-            if file.width * file.height > MAX_PIXELS:
-                raise ValueError(f"{file.width}×{file.height} pixels are too many")
-            file.draft(mode, (width, height))  # a JPEG is shrunk while it is decoded
-            image = _plain(ImageOps.exif_transpose(file), mode)
+        image = open_image(path, mode, (width, height))
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except Exception as error:  # Pillow raises many kinds for a damaged file
@@ -46,8 +43,23 @@ def decode(
             image = ImageOps.fit(image, (width, height), Image.Resampling.BILINEAR)
         else:
             image = image.resize((width, height), Image.Resampling.BILINEAR)
+    import torch  # not needed to look at files
+
     pixels = np.array(image, dtype=np.uint8)
     return torch.from_numpy(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1).copy())
+
+
+def open_image(path: str | Path, mode: str, least: tuple[int, int]) -> Image.Image:
+    """Return an image of 8 bits a channel, upright; a JPEG may be shrunk to no less than `least`.
+
+    Raises:
+        Exception: whatever Pillow raises for a file that it cannot read to its end.
+    """
+    with Image.open(path) as file:
+        if file.width * file.height > MAX_PIXELS:
+            raise ValueError(f"{file.width}×{file.height} pixels are too many")
+        file.draft(mode, least)  # a JPEG is shrunk while it is decoded
+        return _plain(ImageOps.exif_transpose(file), mode)
 
 
 def _plain(image: Image.Image, mode: str) -> Image.Image:

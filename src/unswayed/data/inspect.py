@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shlex
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
-from unswayed.data.listing import MAX_PIXELS, Listing, find_splits, list_classes, settle_size
+from unswayed.data.decode import open_image
+from unswayed.data.layout import find_layout
+from unswayed.data.listing import (
+    MAX_BAD,
+    SIDES,
+    Listing,
+    OutsideLinkError,
+    only_in_test,
+    settle_size,
+)
 from unswayed.data.progress import tell
-from unswayed.data.tables import fill
+from unswayed.data.tables import read_table
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
-BATCH = 500
+BATCH = 32
+MISSING = "there is no such file"
 Header = tuple[str, str, tuple[int, int]]
 """Format, mode and (width, height)."""
 
@@ -39,62 +49,67 @@ class Findings:
     unreadable: dict[str, str] = field(default_factory=dict)  # id -> why
     duplicates: list[list[str]] = field(default_factory=list)  # ids with the same bytes
     conflicts: list[list[str]] = field(default_factory=list)  # ... but different labels
+    leaks: list[list[str]] = field(default_factory=list)  # ... both in train and in test
     remarks: list[str] = field(default_factory=list)
+    mend: list[str] = field(default_factory=list)  # why nothing can be trained on it
+    options: list[str] = field(default_factory=list)  # without which a training would refuse
     side: int = 0
 
     @property
-    def command(self) -> str:
+    def train_command(self) -> str:
         """The command that trains on it, for a shell."""
         options = f"data.name={self.kind}", f"data.path={self.path}", f"data.size={self.side}"
-        return shlex.join(("unswayed", "train", "safe", *options))
+        return shlex.join(("unswayed", "train", "safe", *options, *self.options))
+
+    @property
+    def clean_command(self) -> str:
+        """The command that finds its wrong labels, for a shell."""
+        return shlex.join(("unswayed", "clean", str(self.path), *self.options))
 
 
 def inspect(path: Path) -> Findings:
-    """Look at every file's name, size, header and, where sizes are equal, content."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        kind, splits = _listings(path)
-    found = Findings(kind, path, {name: Counter(part.labels) for name, part in splits.items()})
-    found.remarks += [str(warning.message) for warning in said]
+    """Decode every file, and compare the bytes of files of equal length."""
+    found = Findings("manifest" if path.is_file() else "folder", path, {})
+    splits = _listings(path, found)
+    found.counts |= {name: Counter(part.labels) for name, part in splits.items()}
     whole = Listing()
     for part in splits.values():
         whole.paths += part.paths
         whole.ids += part.ids
         whole.labels += part.labels
-    _read_headers(whole, found)
-    _find_duplicates(whole, found)
+    _look_at_images(whole, found)
+    _find_duplicates(whole, found, len(splits["train"]))
     _remark_on_balance(found)
-    found.side = settle_size(0, whole.paths)
+    _check_unreadable(splits, found)
+    found.mend += _mend(splits, found)
+    found.side = settle_size(0, splits["train"].paths)
     return found
 
 
-def _listings(path: Path) -> tuple[str, dict[str, Listing]]:
+def _listings(path: Path, found: Findings) -> dict[str, Listing]:
     if path.is_file():
-        parts = {"train": Listing(), "test": Listing()}
-        for _ in fill(parts, path, path.parent):
-            pass
-        found = "manifest", {name: part for name, part in parts.items() if part}
-    elif path.is_dir():
-        train, test = find_splits(path)
-        listed = {"train": list_classes(train, path, links=True)}
-        if test:
-            listed["test"] = list_classes(test, path, links=True)
-        found = "folder", listed
-    else:
+        parts = read_table(path, path.parent)
+        return {name: part for name, part in parts.items() if part}
+    if not path.is_dir():
         raise UsageError(f"there is no folder and no file {path}")
-    if not any(found[1].values()):
-        raise UsageError(f"{path} holds no images in class folders, or no rows")
-    return found
+    try:
+        layout = find_layout(path)
+    except OutsideLinkError as error:
+        layout = find_layout(path, links=True)
+        found.remarks.append(str(error))
+        found.options.append("data.links=true")
+    found.remarks += layout.remarks
+    return layout.listings()
 
 
-def _read_headers(listing: Listing, found: Findings) -> None:
-    def headers(rows: range) -> list[Header | str]:
-        return [_header(listing.paths[row]) for row in rows]
+def _look_at_images(listing: Listing, found: Findings) -> None:
+    def look(rows: range) -> list[Header | str]:
+        return [_look(listing.paths[row]) for row in rows]
 
-    # Many files to a task: a task for every file would take longer than looking at it.
+    # Many files to a task: a task for every small file would take longer than looking at it.
     tasks = [range(at, min(at + BATCH, len(listing))) for at in range(0, len(listing), BATCH)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for rows, answers in zip(tasks, pool.map(headers, tasks), strict=True):
+        for rows, answers in zip(tasks, pool.map(look, tasks), strict=True):
             tell("looking at images", rows.start, len(listing))
             for row, seen in zip(rows, answers, strict=True):
                 if isinstance(seen, str):
@@ -105,18 +120,23 @@ def _read_headers(listing: Listing, found: Findings) -> None:
                     found.sizes[seen[2]] += 1
 
 
-def _header(path: Path) -> Header | str:
+def _look(path: Path) -> Header | str:
+    """Decode an image as a training would, in its smallest form; or say why that fails."""
     try:
         with Image.open(path) as image:
-            if image.width * image.height > MAX_PIXELS:
-                return f"{image.width}×{image.height} pixels are too many"
-            return image.format or "?", image.mode, image.size
+            seen = image.format or "?", image.mode, image.size
+        open_image(path, "RGB", (SIDES[-1], SIDES[-1]))
+        return seen
+    except FileNotFoundError:
+        return MISSING
+    except UnidentifiedImageError:
+        return "it is not an image" if path.stat().st_size else "the file is empty"
     except Exception as error:  # Pillow raises many kinds
         return str(error) or type(error).__name__
 
 
-def _find_duplicates(listing: Listing, found: Findings) -> None:
-    """Group files of equal bytes; only those of equal length are read."""
+def _find_duplicates(listing: Listing, found: Findings, train: int) -> None:
+    """Group files of equal bytes; only those of equal length are read. The first `train` train."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for row, path in enumerate(listing.paths):
         if listing.ids[row] not in found.unreadable:
@@ -135,12 +155,12 @@ def _find_duplicates(listing: Listing, found: Findings) -> None:
             found.duplicates.append(ids)
             if len({listing.labels[row] for row in rows}) > 1:
                 found.conflicts.append(ids)
+            if len({row < train for row in rows}) > 1:
+                found.leaks.append(ids)
 
 
 def _remark_on_balance(found: Findings) -> None:
-    counts = found.counts["train"] if "train" in found.counts else Counter[str]()
-    if len(counts) == 1:
-        found.remarks.append("there is one class only: nothing to tell apart")
+    counts = found.counts["train"]
     middle = float(np.median(list(counts.values()))) if counts else 0.0
     found.remarks += _rare(counts.items(), middle)
 
@@ -151,3 +171,41 @@ def _rare(counts: Iterable[tuple[str, int]], middle: float) -> list[str]:
         for name, count in counts
         if count < FEW or count < RARE * middle
     ]
+
+
+def _check_unreadable(splits: Mapping[str, Listing], found: Findings) -> None:
+    """Remark where a training would refuse, and allow as much as there is."""
+    shares = []
+    for name, part in splits.items():
+        bad = sum(each in found.unreadable for each in part.ids)
+        if bad > MAX_BAD * len(part):
+            shares.append(bad / len(part))
+            found.remarks.append(
+                f"{bad} of {len(part)} {name} images cannot be read: a training would refuse, as "
+                f"data.max_bad={MAX_BAD:g}; mend or remove them, or allow more"
+            )
+    if shares:
+        found.options.append(f"data.max_bad={math.ceil(100 * max(shares)) / 100:g}")
+
+
+def _mend(splits: Mapping[str, Listing], found: Findings) -> list[str]:
+    """Say what has to be mended before anything can be trained."""
+    train = splits["train"]
+    good = Counter(
+        label
+        for name, label in zip(train.ids, train.labels, strict=True)
+        if name not in found.unreadable
+    )
+    if not good and all(found.unreadable[name] == MISSING for name in train.ids):
+        return [
+            f"none of the {len(train)} files exists, such as {train.paths[0]}: paths must be "
+            f"relative to {found.path.parent}, or to the folder that data.root names"
+        ]
+    if not good:
+        return ["no training image can be read"]
+    if len(good) < 2:
+        return [f"there is one class only, {next(iter(good))!r}: nothing to tell apart"]
+    if max(good.values()) < 2:
+        return ["no class has two images: put at least a few into every class"]
+    test = splits.get("test")
+    return [words] if test and (words := only_in_test(train, test)) else []

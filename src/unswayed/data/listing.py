@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +23,15 @@ SUFFIXES = frozenset(
 MAX_PIXELS = 100_000_000
 """Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
 
-TRAIN = ("train", "training")
-TEST = ("test", "testing", "val", "valid", "validation")
+MAX_BAD = 0.01
+"""The largest share of unreadable images that a training accepts unless `data.max_bad` is set."""
+
+JUNK = frozenset({"__macosx"})
+"""Folders that programs leave behind, in lower case; hidden ones are ignored anyway."""
 
 SIDES = (96, 64, 32)
 SAMPLE = 200
+SHOWN = 5
 
 
 @dataclass
@@ -52,6 +56,22 @@ def class_names(*labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+def only_in_test(train: Listing, test: Listing) -> str:
+    """Say which classes only the test images have; empty if there are none."""
+    known = {*train.labels, *(train.true or ())}
+    unknown = sorted({*test.labels, *(test.true or ())} - known)
+    if not unknown:
+        return ""
+    what = some([repr(name) for name in unknown])
+    return f"test has classes that are not trained on: {what}; rename or remove them"
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
 def settle_size(size: int, paths: Sequence[Path]) -> int:
     """Return the given side, or the largest standard one that most images fill."""
     if size:
@@ -70,36 +90,68 @@ def _short_side(path: Path) -> int:
         return 0
 
 
-def find_splits(root: Path) -> tuple[Path, Path | None]:
-    """Return the folders of training and test classes; without a train folder, all is training."""
-    inside = {entry.name.lower(): Path(entry.path) for entry in _entries(root) if entry.is_dir()}
-    train = next((inside[name] for name in TRAIN if name in inside), None)
-    if train is None or not any(entry.is_dir() for entry in _entries(train)):
-        return root, None
-    return train, next((inside[name] for name in TEST if name in inside), None)
+@dataclass(frozen=True, eq=False)
+class Folder:
+    """The images of a folder, and of the folders in it."""
+
+    path: Path
+    files: tuple[Path, ...] = ()  # images that lie directly in it
+    folders: tuple[Folder, ...] = ()  # by name; some may hold no images
+
+    @property
+    def name(self) -> str:
+        """The name as text."""
+        return readable(self.path.name)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of images in it, at any depth."""
+        return len(self.files) + sum(folder.count for folder in self.folders)
+
+    @cached_property
+    def filled(self) -> tuple[Folder, ...]:
+        """The folders in it that hold images."""
+        return tuple(folder for folder in self.folders if folder.count)
+
+    def images(self) -> Iterator[Path]:
+        """Yield the images in it, at any depth."""
+        yield from self.files
+        for folder in self.folders:
+            yield from folder.images()
 
 
-def list_classes(where: Path, root: Path, *, links: bool) -> Listing:
-    """List the images of every class folder, sorted by id."""
-    listing = Listing(root=root)
-    for entry in _entries(where):
-        if not entry.is_dir() or entry.name.startswith("."):
+class OutsideLinkError(UsageError):
+    """A link leads out of the data folder."""
+
+
+def scan(place: Path, root: Path, *, links: bool) -> Folder:
+    """Find all images below a place; a link may leave `root` only if `links` says so."""
+    files, folders = [], []
+    with os.scandir(place) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        image = Path(entry.name).suffix.lower() in SUFFIXES
+        inside = entry.is_dir()
+        if entry.name.startswith(".") or entry.name.lower() in JUNK or not (image or inside):
             continue
         if entry.is_symlink():
             _check_link(Path(entry.path), root, links=links)
-        before = len(listing)
-        for path in sorted(_images(Path(entry.path), root, links=links)):
+        if inside:
+            folders.append(scan(Path(entry.path), root, links=links))
+        else:
+            files.append(Path(entry.path))
+    return Folder(place, tuple(files), tuple(folders))
+
+
+def list_classes(folders: Sequence[Folder], root: Path) -> Listing:
+    """List the images of the class folders in some folders, sorted by id within a class."""
+    listing = Listing(root=root)
+    for label in (label for folder in folders for label in folder.filled):
+        for path in sorted(label.images()):
             listing.paths.append(path)
             listing.ids.append(readable(path.relative_to(root).as_posix()))
-            listing.labels.append(readable(entry.name))
-        if len(listing) == before:
-            warnings.warn(f"the class folder {entry.path} holds no images", stacklevel=3)
+            listing.labels.append(label.name)
     return listing
-
-
-def _entries(place: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(place) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
 
 
 def readable(name: str) -> str:
@@ -107,24 +159,12 @@ def readable(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _images(place: Path, root: Path, *, links: bool) -> Iterator[Path]:
-    for entry in _entries(place):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_symlink():
-            _check_link(Path(entry.path), root, links=links)
-        if entry.is_dir():
-            yield from _images(Path(entry.path), root, links=links)
-        elif Path(entry.name).suffix.lower() in SUFFIXES:
-            yield Path(entry.path)
-
-
 def _check_link(link: Path, root: Path, *, links: bool) -> None:
     target = link.resolve()
     if link.is_dir() and link.absolute().is_relative_to(target):
         raise UsageError(f"the link {link} points to a folder that holds it")
     if not links and not target.is_relative_to(root.resolve()):
-        raise UsageError(
+        raise OutsideLinkError(
             f"the link {link} leaves the data folder (it points to {target}); set data.links=true "
             "to follow such links"
         )

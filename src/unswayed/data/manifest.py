@@ -7,9 +7,9 @@ from pathlib import Path
 from unswayed.data import Splits, register
 from unswayed.data.cache import Cache
 from unswayed.data.decode import Resize
-from unswayed.data.listing import Listing, class_names, settle_size
+from unswayed.data.listing import MAX_BAD, Listing, class_names, settle_size
 from unswayed.data.reading import Mode, Reading, read
-from unswayed.data.tables import fill
+from unswayed.data.tables import read_table
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 from unswayed.types import AbsolutePath, Fraction, SideOrZero
@@ -24,7 +24,7 @@ def manifest(
     mode: Mode = "rgb",
     resize: Resize = "crop",
     cache: Cache = "auto",
-    max_bad: Fraction = 0.01,
+    max_bad: Fraction = MAX_BAD,
 ) -> Splits:
     """A .csv, .jsonl or .parquet file with path and label, and if known true_label, split and id.
 
@@ -42,17 +42,11 @@ def manifest(
         max_bad: largest share of unreadable images; with more, the training does not start.
     """
     file = Path(path)
-    top = Path(root) if root else file.parent
-    parts = {"train": Listing(root=top), "test": Listing(root=top)}
-    seen: set[str] = set()
-    for where, name in fill(parts, file, top):
-        if name in seen:
-            raise UsageError(f"{where}: the id {name!r} stands there twice")
-        seen.add(name)
+    parts = read_table(file, Path(root) if root else file.parent)
     train, test = parts["train"], parts["test"]
-    if not train:
-        raise UsageError(f"{file} has no rows for training")
     names = classes or class_names(train.labels, train.true or [])
+    if len(names) < 2:
+        raise UsageError(f"{file} has one class only, {names[0]!r}: nothing to tell apart")
     for part in parts.values():
         _check_labels(part, names, file)
     how = Reading(settle_size(size, train.paths), mode, resize, cache, max_bad)

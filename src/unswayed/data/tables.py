@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from unswayed.data.layout import TEST, TRAIN, VALIDATION
 from unswayed.data.listing import Listing
 from unswayed.errors import UsageError
 
 PATHS = ("path", "file_name", "image")
 OPTIONAL = ("true_label", "split", "id")
-TRAIN, TEST = ("train", "training", ""), ("test", "testing", "val", "valid", "validation")
 Row = Mapping[str, Any]
 
 
@@ -89,20 +89,29 @@ def _check_columns(columns: Iterable[Any], where: object) -> None:
     )
 
 
-def fill(parts: Mapping[str, Listing], file: Path, top: Path) -> Iterator[tuple[str, str]]:
-    """Add the rows of a table to the listings "train" and "test"; yield listing and id of each."""
+def read_table(file: Path, top: Path) -> dict[str, Listing]:
+    """Return the listings "train" and "test" of a table whose paths are relative to `top`."""
+    parts = {"train": Listing(root=top), "test": Listing(root=top)}
+    seen: set[str] = set()
     for number, row in enumerate(rows(file), start=1):
         where = f"{file}, row {number}"
         part = parts[split_of(row, where)]
         append(part, row, top, where)
-        yield where, part.ids[-1]
+        if part.ids[-1] in seen:
+            raise UsageError(f"{where}: the id {part.ids[-1]!r} stands there twice")
+        seen.add(part.ids[-1])
+    if not parts["train"]:
+        raise UsageError(f"{file} has no rows for training")
+    return parts
 
 
 def split_of(row: Row, where: str) -> str:
     """Return train or test."""
     name = str(row.get("split") or "").strip().lower()
-    if name in TRAIN or name in TEST:
-        return "test" if name in TEST else "train"
+    if name in ("", *TRAIN):
+        return "train"
+    if name in (*TEST, *VALIDATION):
+        return "test"
     raise UsageError(f"{where}: the split {name!r} is none of train, val, test")
 
 
