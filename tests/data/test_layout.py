@@ -242,16 +242,22 @@ def test_a_role_is_a_whole_word_of_the_name(name, expected):
     assert role(name) == expected
 
 
-NAMES = st.sampled_from(["train", "test", "val", "seg_pred", "a", "b", "data", "__MACOSX", "1.png"])
-PLACES = st.lists(st.lists(NAMES, min_size=1, max_size=4), max_size=8)
+NAMES = st.sampled_from(["train", "test", "val", "seg_pred", "a", "b", "data", "__MACOSX"])
+PLACES = st.lists(
+    st.builds(
+        lambda names, end: "/".join([*names, end]),
+        st.lists(NAMES, max_size=4),
+        NAMES | st.just("x.png"),
+    ),
+    max_size=6,
+)
 
 
 @settings(max_examples=300, deadline=None)
-@given(places=PLACES)
-def test_any_tree_gives_two_classes_or_a_word(tmp_path_factory, places):
-    paths = ["/".join(name.replace(".", "_") for name in place[:-1]) for place in places]
-    ends = [f"{path}/{place[-1]}" for path, place in zip(paths, places, strict=True)]
-    root = plant(tmp_path_factory.mktemp("tree"), *(end.lstrip("/") for end in ends))
+@given(places=PLACES, more=st.lists(st.lists(NAMES, min_size=1, max_size=3), max_size=8))
+def test_any_tree_gives_two_classes_or_a_word(tmp_path_factory, places, more):
+    deep = ["/".join([*names, "y.png"]) for names in more]
+    root = plant(tmp_path_factory.mktemp("tree"), *places, *deep)
     try:
         layout = find_layout(root)
     except UsageError:

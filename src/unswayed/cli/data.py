@@ -45,8 +45,10 @@ def lines(found: Findings) -> list[str]:
     text.append(f"unreadable: {len(found.unreadable)}")
     text += _first(f"  {name}: {why}" for name, why in found.unreadable.items())
     text.append(f"duplicates by content: {len(found.duplicates)} groups")
-    text += _first(f"  {' = '.join(ids[:5])}" for ids in found.duplicates)
+    leaked = {ids[0] for ids in found.leaks}
+    inside = [ids for ids in found.duplicates if ids[0] not in leaked]
     for what, groups in (
+        ("inside train or inside test", inside),
         ("both in train and in test", found.leaks),
         ("with different labels", found.conflicts),
     ):

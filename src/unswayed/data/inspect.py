@@ -30,6 +30,8 @@ from unswayed.data.tables import read_table
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
+SMALL = 80
+"""With fewer images, a batch of the recipe `safe` is larger than its training set."""
 BATCH = 32
 MISSING = "there is no such file"
 Header = tuple[str, str, tuple[int, int]]
@@ -58,8 +60,12 @@ class Findings:
     @property
     def train_command(self) -> str:
         """The command that trains on it, for a shell."""
-        options = f"data.name={self.kind}", f"data.path={self.path}", f"data.size={self.side}"
-        return shlex.join(("unswayed", "train", "safe", *options, *self.options))
+        options = [f"data.name={self.kind}", f"data.path={self.path}", f"data.size={self.side}"]
+        options += self.options
+        count = sum(self.counts["train"].values()) - len(self.unreadable)
+        if count < SMALL:
+            options.append(f"train.batch_size={max(2, count // 4)}")
+        return shlex.join(("unswayed", "train", "safe", *options))
 
     @property
     def clean_command(self) -> str:
@@ -199,7 +205,7 @@ def _mend(splits: Mapping[str, Listing], found: Findings) -> list[str]:
     if not good and all(found.unreadable[name] == MISSING for name in train.ids):
         return [
             f"none of the {len(train)} files exists, such as {train.paths[0]}: paths must be "
-            f"relative to {found.path.parent}, or to the folder that data.root names"
+            f"relative to {found.path.parent.absolute()}, or to the folder that data.root names"
         ]
     if not good:
         return ["no training image can be read"]

@@ -128,7 +128,8 @@ def _without_train(top: Folder, level: Folder) -> tuple[list[Folder], list[Folde
         return plain, splits
     known = {folder.name for folder in plain}
     if splits and (all(f.files for f in plain) or any(known & _names(f) for f in splits)):
-        return [Folder(level.path, level.files, tuple(plain))], splits
+        classes = tuple(folder for folder in level.folders if folder not in splits)
+        return [Folder(level.path, level.files, classes)], splits
     roles = {role(folder.name) for folder in level.filled}
     if "" not in roles and len(roles) > 1:  # images in train/ and test/, but not by class
         raise _no_classes(top, list(level.filled))
