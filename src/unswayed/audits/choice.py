@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+CLOSE = 0.005
+"""Evidences whose agreement differs by less are equally good; the first of `PREFERRED` is taken."""
+
+PREFERRED = ("network", "consensus", "heads", "neighbours", "dynamics")
+
 
 def expected_precision(p_wrong: Vector, ranking: Vector) -> float:
     """Return the expected average precision of a ranking, if labels are wrong with these odds.
@@ -45,3 +50,9 @@ def qualities(p_wrong: Mapping[str, Vector]) -> dict[str, float]:
         best = expected_precision(rest, rest)
         found[name] = expected_precision(rest, own) / best if best else 0.0
     return found
+
+
+def choose(agreement: Mapping[str, float]) -> str:
+    """Return the name of the evidence to use."""
+    top = max(agreement.values())
+    return next(name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE)

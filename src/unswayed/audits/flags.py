@@ -2,45 +2,62 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Sequence
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
+from unswayed.audits.duplicates import told
 from unswayed.audits.evidence import Inputs
 from unswayed.audits.evidence.neighbours import nearest
-from unswayed.audits.opinion import Opinion
 
-AMBIGUOUS = math.log(3.0)
-"""Two classes are both plausible if neither is believed in more than three times as much."""
+RATIO, PLAUSIBLE = 3.0, 0.2
+"""Two classes are plausible if neither is so many times as probable, and both at least that."""
 
-SAME = 0.9999
-"""Cosine similarity of features from which on two samples are taken for duplicates."""
-
-FAR = 5.0
+FAR = 8.0
 """Robust deviations from the usual nearest neighbour beyond which a sample is an outlier."""
 
+Vector = NDArray[np.float64]
 
-def flags_of(inputs: Inputs, opinion: Opinion) -> dict[int, str]:
-    """Return words for rows that are odd: ambiguous, outlier, duplicate, conflict.
 
-    A conflict is a duplicate of a sample with another label.
+def flags_of(
+    p_top: Vector,
+    outlier: NDArray[np.bool_],
+    groups: Sequence[Sequence[int]],
+    leaks: Iterable[int],
+    labels: NDArray[np.int64],
+) -> dict[int, str]:
+    """Return words for rows that are odd; `FLAGS` says what they mean.
+
+    Args:
+        p_top: (N, 2 or more) probabilities of the most probable classes.
+        outlier: (N,).
+        groups: rows that show nearly the same.
+        leaks: rows that show nearly the same as a test sample.
+        labels: (N,) given.
     """
+    first, second = p_top[:, 0], p_top[:, 1]
+    duplicate, conflict = told(groups, labels)
+    found = {
+        "ambiguous": np.flatnonzero((first < RATIO * second) & (second > PLAUSIBLE)).tolist(),
+        "outlier": np.flatnonzero(outlier).tolist(),
+        "duplicate": duplicate,
+        "conflict": conflict,
+        "leak": leaks,
+    }
     words: dict[int, list[str]] = {}
-
-    def note(rows: Tensor, word: str) -> None:
-        for row in rows.nonzero().squeeze(1).tolist():
+    for word, rows in found.items():
+        for row in rows:
             words.setdefault(row, []).append(word)
+    return {row: " ".join(words[row]) for row in sorted(words)}
 
-    log_top = opinion.log_top
-    note((log_top[:, 0] - log_top[:, 1] < AMBIGUOUS) & (log_top[:, 1] > math.log(0.2)), "ambiguous")
-    if inputs.features is not None and len(inputs) > 2:
-        rows, similarity = nearest(inputs)
-        closest, who = similarity[:, 0], rows[:, 0].long()
-        middle = closest.median()
-        spread = (closest - middle).abs().median().clamp_min(1e-4)
-        note(closest < middle - FAR * 1.4826 * spread, "outlier")
-        same = closest > SAME
-        other = inputs.given[who] != inputs.given
-        note(same & ~other, "duplicate")
-        note(same & other, "conflict")
-    return {row: " ".join(each) for row, each in words.items()}
+
+def outliers(inputs: Inputs) -> NDArray[np.bool_]:
+    """Return which samples are far from all others, (N,)."""
+    if inputs.features is None or len(inputs) <= 2:
+        return np.zeros(len(inputs), dtype=bool)
+    closest = nearest(inputs)[1][:, 0]
+    middle = closest.median()
+    spread = (closest - middle).abs().median().clamp_min(1e-4)
+    found: NDArray[np.bool_] = (closest < middle - FAR * 1.4826 * spread).numpy()
+    return found

@@ -1,43 +1,40 @@
-"""What an evidence says of every given label, reduced to a few numbers a row."""
+"""What an evidence says of every sample, reduced to a few numbers a row."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from unswayed.audits.evidence import Evidence, Inputs
-
-TOP = 3
-"""Classes that are kept of each row, the most probable first."""
+from unswayed.noise.estimate import Confident, compare_confident
 
 
 class Opinion(NamedTuple):
-    """The judgement of all N rows."""
+    """The predictions of all N rows."""
 
-    margin: Tensor  # (N,) log-belief in the given label less that in the best other class
-    best_other: Tensor  # (N,) that class
-    top: Tensor  # (N, TOP) classes
-    log_top: Tensor  # (N, TOP) log-beliefs in them
-    log_given: Tensor  # (N,) log-belief in the given label
-
-    @property
-    def predicted(self) -> Tensor:
-        """The class that is believed in most, (N,)."""
-        return self.top[:, 0]
+    predicted: NDArray[np.int64]  # (N,)
+    confidence: NDArray[np.float64]  # (N,) log-odds of the predicted class against all others
+    runner_up: NDArray[np.float64]  # (N,) log-belief in the second class less that in the first
 
 
 def opinion_of(evidence: Evidence, inputs: Inputs) -> Opinion:
     """Ask an evidence about all rows."""
-    parts = []
-    start = 0
-    for beliefs in evidence.log_beliefs(inputs):
-        labels = inputs.given[start : start + len(beliefs), None]
-        start += len(beliefs)
-        given = beliefs.gather(1, labels)
-        other, best_other = beliefs.scatter(1, labels, -torch.inf).max(dim=1)
-        log_top, top = beliefs.topk(min(TOP, beliefs.shape[1]), dim=1)
-        margin = given.squeeze(1) - other
-        parts.append(Opinion(margin, best_other, top, log_top, given.squeeze(1)))
-    return Opinion(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    predicted = np.empty(len(inputs), dtype=np.int64)
+    confidence, runner_up = np.empty(len(inputs)), np.empty(len(inputs))
+    for rows, beliefs in zip(inputs.chunks(), evidence.log_beliefs(inputs), strict=True):
+        top, classes = beliefs.topk(2, dim=1)
+        others = beliefs.scatter(1, classes[:, :1], -torch.inf).logsumexp(dim=1)
+        predicted[rows] = classes[:, 0].numpy()
+        confidence[rows] = (top[:, 0] - others).numpy()
+        runner_up[rows] = (top[:, 1] - top[:, 0]).numpy()
+    return Opinion(predicted, confidence, runner_up)
+
+
+def compared(opinion: Opinion, inputs: Inputs) -> Confident:
+    """Compare an opinion with the given labels, by confidence."""
+    return compare_confident(
+        opinion.predicted, opinion.confidence, inputs.labels, inputs.num_classes
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,40 +10,49 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from unswayed.audits.calibration import calibrate, temperature
-from unswayed.audits.choice import qualities
+from unswayed.audits.choice import choose, qualities
+from unswayed.audits.duplicates import Pictures, groups_of, leaks_of, unique_rows
 from unswayed.audits.evidence import EVIDENCE, Evidence, Inputs, Remembered
 from unswayed.audits.evidence.neighbours import nearest
-from unswayed.audits.flags import flags_of
-from unswayed.audits.opinion import Opinion, opinion_of
+from unswayed.audits.flags import flags_of, outliers
+from unswayed.audits.opinion import Opinion, compared, opinion_of
+from unswayed.audits.posterior import Judgement, Noise, judge_by, noise_of
 from unswayed.audits.result import Audit, NoiseEstimate
 from unswayed.data.dataset import check_labels
 from unswayed.errors import UsageError
-from unswayed.noise.estimate import confident_joint
+from unswayed.noise.estimate import Confident
 from unswayed.runs import Run
 
 FEW_SAMPLES, FEW_OF_CLASS, ENOUGH = 300, 5, 100
-CLOSE = 0.005
-"""Evidences whose agreement differs by less are equally good; the first of `PREFERRED` is taken."""
 
-PREFERRED = ("network", "consensus", "heads", "neighbours")
-RATED = ("neighbours", "consensus", "heads", "network")
-"""Whose confident joint tells the share of wrong labels: the first two that apply."""
+COUNTED = ("consensus", "heads", "neighbours", "network")
+"""Whose confident predictions tell which classes are mixed up: the first that applies."""
 
 NINETY = 1.645
 """Standard errors on either side of a 90 % interval."""
+
+MODEL = 0.09
+"""Standard error of the rate, as a share of it, where samples are many: what was measured on sets
+of labels whose truth is known (docs/audit.md)."""
+
+DRAWS = 200
+"""Of the bootstrap."""
+
+SHOWN = 5
+"""Neighbours that an audit keeps of each sample."""
+
+MEMORISED = 0.15
+"""More agreement than that with labels that were trained on than with others is memory."""
 
 Vector = NDArray[np.float64]
 
 
 class Judged(NamedTuple):
-    """An evidence, what it says, and the joint distribution of given and true labels by it."""
+    """An evidence, what it predicts, and how that compares with the given labels."""
 
     evidence: Evidence
     opinion: Opinion
-    joint: Vector
-    slope: float  # of the margin
-    plain_rate: float  # share of wrong labels, if wrong ones are drawn at random
+    confident: Confident
 
 
 def audit(run: Run, evidence: str | None = None) -> Audit:
@@ -58,8 +66,25 @@ def audit(run: Run, evidence: str | None = None) -> Audit:
     trained = np.ones(len(samples.given), dtype=bool)
     trained[samples.holdout] = False
     classes = run.provenance.data.classes
-    inputs = Inputs(samples.given, len(classes), predictions.logits, predictions.features, trained)
-    return judge(inputs, [str(name) for name in samples.ids], classes, evidence)
+    inputs = Inputs(
+        samples.given,
+        len(classes),
+        predictions.logits,
+        predictions.features,
+        trained,
+        run.records() if run.has_records() else None,
+    )
+    ids = [str(name) for name in samples.ids]
+    return judge(inputs, ids, classes, evidence, pictures_of(run, predictions.test_features))
+
+
+def pictures_of(run: Run, test_features: Tensor | None) -> Pictures | None:
+    """Return the images of a run, if the data are there."""
+    try:
+        train, test = run.data()
+    except (UsageError, OSError):
+        return None
+    return Pictures(train.images, test and test.images, test_features)
 
 
 def find_wrong_labels(
@@ -112,39 +137,56 @@ def find_wrong_labels(
 
 
 def judge(
-    inputs: Inputs, ids: Sequence[str], classes: Sequence[str], evidence: str | None = None
+    inputs: Inputs,
+    ids: Sequence[str],
+    classes: Sequence[str],
+    evidence: str | None = None,
+    pictures: Pictures | None = None,
 ) -> Audit:
     """Judge all labels; `audit` and `find_wrong_labels` end here."""
     if len(ids) != len(inputs):
         raise UsageError(f"there are {len(inputs)} labels and {len(ids)} ids")
-    judged = _judged(inputs)
-    if not judged:
+    if inputs.logits is None and inputs.features is None:
         raise UsageError(
             "there is nothing to judge labels by; give probabilities, logits or features"
         )
+    rows, twin = unique_rows(inputs)  # equal samples are judged once
+    part = inputs.select(rows) if len(rows) < len(inputs) else inputs
+    judged = _judged(part)
     if evidence is not None and evidence not in judged:
         raise UsageError(
             f"the evidence {evidence!r} cannot be used here; there are: {', '.join(judged)}"
         )
-    noise = estimate_noise(judged, inputs)
-    p_wrong = {name: _p_wrong(each, inputs, noise.rate) for name, each in judged.items()}
-    agreement = qualities(p_wrong)
-    chosen = evidence or _best(agreement)
-    opinion = judged[chosen].opinion
-    suggested = opinion.best_other.numpy().astype(np.int64)
+    rate, error = rate_of(judged)
+    counts = next(judged[name].confident.counts for name in COUNTED if name in judged)
+    labelled = np.bincount(part.labels, minlength=len(classes))
+    noise = noise_of(counts, rate, labelled)
+    judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
+    agreement = qualities({name: each.p_wrong for name, each in judgements.items()})
+    chosen = evidence or choose(agreement)
+    best = judgements[chosen]
+    close = nearest(part)[0][:, :SHOWN] if part.features is not None and len(part) > 2 else None
+    groups = groups_of(inputs, pictures)
+    p_top = best.p_top[twin]
     return Audit(
         ids=ids,
         classes=list(classes),
         given=inputs.labels,
-        suggested=suggested,
-        p_wrong=p_wrong[chosen],
-        p_suggested=p_wrong[chosen] * _share_of_best_other(opinion),
-        noise=noise,
+        suggested=best.suggested[twin],
+        p_wrong=best.p_wrong[twin],
+        p_suggested=best.p_suggested[twin],
+        noise=with_intervals(rate, error, best.joint, counts, len(part)),
         evidence=chosen,
         qualities=agreement,
-        flags=flags_of(inputs, opinion),
-        nearest=nearest(inputs)[0][:, :5].numpy() if inputs.features is not None else None,
-        warnings=_warnings(inputs, judged, noise, classes),
+        flags=flags_of(
+            p_top, outliers(part)[twin], groups, leaks_of(inputs, pictures), inputs.labels
+        ),
+        top=best.top[twin],
+        p_top=p_top,
+        nearest=None if close is None else rows[close.numpy()][twin].astype(np.int32),
+        groups=groups,
+        reliability=best.reliability,
+        warnings=_warnings(part, judged, rate, error, classes),
     )
 
 
@@ -154,67 +196,63 @@ def _judged(inputs: Inputs) -> dict[str, Judged]:
         evidence = Remembered(EVIDENCE.build(name))
         if evidence.applies(inputs):
             opinion = opinion_of(evidence, inputs)
-            joint = confident_joint(
-                partial(evidence.log_beliefs, inputs), inputs.given, inputs.num_classes
-            )[1]
-            slope, rate = temperature(evidence, inputs, _unseen(evidence, inputs))
-            found[name] = Judged(evidence, opinion, joint, slope, rate)
+            found[name] = Judged(evidence, opinion, compared(opinion, inputs))
     return found
 
 
-def _unseen(evidence: Evidence, inputs: Inputs) -> NDArray[np.int64]:
-    """Return the rows whose labels an evidence has not seen; all, if those are too few."""
-    unseen = np.flatnonzero(~inputs.trained)
-    if evidence.name == "network" and len(unseen) >= ENOUGH:
-        return unseen
-    return np.arange(len(inputs))
+def _judgement(judged: Judged, inputs: Inputs, noise: Noise) -> Judgement:
+    """Judge by one evidence; its slope is fitted to labels it has not seen, if they suffice."""
+    unseen = np.arange(len(inputs))
+    held_out = np.flatnonzero(~inputs.trained)
+    if judged.evidence.name in ("network", "dynamics") and len(held_out) >= ENOUGH:
+        unseen = held_out
+    return judge_by(judged.evidence, inputs, noise, unseen)
 
 
-def estimate_noise(judged: dict[str, Judged], inputs: Inputs) -> NoiseEstimate:
-    """Return the share of wrong labels with its interval.
+def rate_of(judged: dict[str, Judged]) -> tuple[float, float]:
+    """Return the share of wrong labels and its standard error.
 
-    The interval has two parts: what a draw of so many samples leaves open, and how far evidences
-    and two models of the noise differ.
+    The rate is the median of what the evidences tell. The error has three parts: what another draw
+    of samples would give, how far the evidences differ, and how far they were all off where the
+    truth is known.
     """
-    rates = [1 - float(np.trace(each.joint)) for each in judged.values()]
-    rates.append(float(np.mean([each.plain_rate for each in judged.values()])))
-    first = [name for name in RATED if name in judged][:2]
-    joint = np.mean([judged[name].joint for name in first], axis=0)
-    rate = 1 - float(np.trace(joint))
-    sampling = np.sqrt(max(rate * (1 - rate), 1e-9) / len(inputs))
-    model = float(np.std(rates, ddof=1))
-    half = NINETY * float(np.hypot(sampling, model))
-    spread = NINETY * np.sqrt(joint * (1 - joint) / len(inputs))
-    low, high = np.clip(joint - spread, 0, 1), np.clip(joint + spread, 0, 1)
-    return NoiseEstimate(rate, max(0.0, rate - half), min(1.0, rate + half), joint, low, high)
+    found = {name: each.confident for name, each in judged.items() if name in COUNTED}
+    rates = [each.rate for each in found.values()]
+    rate = float(np.median(rates))
+    rng = np.random.default_rng(0)
+    counted = next(found[name] for name in COUNTED if name in found)
+    draws = [counted.resampled(rng).rate for _ in range(DRAWS)]
+    between = np.std(rates, ddof=1) if len(rates) > 1 else MODEL * rate
+    return rate, float(np.sqrt(np.var(draws) + between**2 + (MODEL * rate) ** 2))
 
 
-def _p_wrong(judged: Judged, inputs: Inputs, rate: float) -> Vector:
-    labelled = judged.joint.sum(axis=1)
-    right = np.divide(
-        np.diag(judged.joint), labelled, out=np.ones(len(labelled)), where=labelled > 0
+def with_intervals(
+    rate: float, error: float, joint: Vector, counts: Vector, samples: int
+) -> NoiseEstimate:
+    """Return the estimate with 90 % intervals, of every pair of classes as well.
+
+    A pair is as uncertain as the rate, and as a count of the samples that showed it.
+    """
+    shared = error / rate if rate > 0 else 0.0
+    relative = np.sqrt(shared**2 + 1 / (counts + 1))
+    half = NINETY * (joint * relative + 1 / samples)
+    wrong = joint.sum(axis=1) - np.diag(joint)
+    np.fill_diagonal(half, NINETY * (wrong * shared + np.sqrt(wrong / samples) + 1 / samples))
+    low, high = (np.clip(joint + sign * half, 0, 1) for sign in (-1, 1))
+    # Where nothing was found, so many samples can still hide one in a few.
+    hidden = 3 / max(samples, 1)
+    reach = NINETY * error
+    return NoiseEstimate(
+        rate, max(0.0, rate - reach), min(1.0, max(rate + reach, hidden)), joint, low, high
     )
-    margin = judged.opinion.margin.double().numpy()
-    return calibrate(margin, inputs.labels, judged.slope, rate, 1 - right).p_wrong(
-        margin, inputs.labels
-    )
-
-
-def _best(agreement: dict[str, float]) -> str:
-    top = max(agreement.values())
-    return next(name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE)
-
-
-def _share_of_best_other(opinion: Opinion) -> Vector:
-    """Return how much of the belief in other classes than the given one the best of them has."""
-    others = -torch.expm1(opinion.log_given.double().clamp(max=-1e-12))
-    best = (opinion.log_given - opinion.margin).double().exp()
-    share: Vector = (best / others.clamp_min(1e-12)).clamp(max=1).numpy()
-    return share
 
 
 def _warnings(
-    inputs: Inputs, judged: dict[str, Judged], noise: NoiseEstimate, classes: Sequence[str]
+    inputs: Inputs,
+    judged: dict[str, Judged],
+    rate: float,
+    error: float,
+    classes: Sequence[str],
 ) -> list[str]:
     found = []
     if len(inputs) < FEW_SAMPLES:
@@ -222,18 +260,37 @@ def _warnings(
     counts = np.bincount(inputs.labels, minlength=len(classes))
     rare = [classes[k] for k in np.flatnonzero(counts < FEW_OF_CLASS).tolist()]
     if rare:
-        found.append(f"fewer than {FEW_OF_CLASS} samples: {', '.join(rare[:5])}; judge them by eye")
-    chance = counts.max() / len(inputs)
-    agrees = max(float((each.opinion.margin > 0).double().mean()) for each in judged.values())
-    if agrees < chance + 0.1:
-        found.append("the model is hardly better than guessing: no label can be judged by it")
-    if set(judged) == {"network"} and inputs.trained.any():
+        more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
         found.append(
-            "the model was trained on these labels: wrong ones that it memorised stay hidden"
+            f"fewer than {FEW_OF_CLASS} samples: {', '.join(rare[:5])}{more}; judge them by eye"
         )
-    if noise.high - noise.low > 0.2:
+    agrees = {name: each.opinion.predicted == inputs.labels for name, each in judged.items()}
+    unseen = [agrees[name].mean() for name in agrees if name not in ("network", "dynamics")]
+    if "network" in agrees and not inputs.trained.all():
+        unseen.append(agrees["network"][~inputs.trained].mean())
+    if unseen and max(unseen) < counts.max() / len(inputs) + 0.1:
+        found.append("the model is hardly better than guessing: no label can be judged by it")
+    found += _memorised(inputs, agrees)
+    if 2 * NINETY * error > max(0.2, rate):
         found.append("the evidences differ widely about the share of wrong labels")
     return found
+
+
+def _memorised(inputs: Inputs, agrees: dict[str, NDArray[np.bool_]]) -> list[str]:
+    if "network" not in agrees or not inputs.trained.any():
+        return []
+    if set(agrees) == {"network"}:
+        return ["the model was trained on these labels: wrong ones that it memorised stay hidden"]
+    mine = agrees["network"]
+    if (~inputs.trained).sum() < ENOUGH:
+        return []
+    seen, unseen = mine[inputs.trained].mean(), mine[~inputs.trained].mean()
+    if seen - unseen < MEMORISED:
+        return []
+    return [
+        f"the network has memorised labels: it agrees with {100 * seen:.0f} % of those it was "
+        f"trained on and with {100 * unseen:.0f} % of those held out; train it for fewer epochs"
+    ]
 
 
 def _labels(

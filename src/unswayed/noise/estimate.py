@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from torch import Tensor
 
 Matrix = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+EASY = 0.6
+"""The share of the samples, the most confident first, whose disagreement is taken for noise."""
+
+SURE = 0.5
+"""The share whose disagreements are counted by pairs of classes."""
+
+STEPS = 60
+"""Steps of confidence inside `EASY`."""
 
 
 def clean_probability(losses: Tensor) -> Tensor:
@@ -82,6 +94,67 @@ def anchor_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
     rows = p[anchors]
     normalised: Matrix = rows / rows.sum(axis=1, keepdims=True)
     return normalised
+
+
+class Confident(NamedTuple):
+    """How often given labels differ from confident predictions; all that estimates need."""
+
+    differing: Matrix  # (STEPS,) samples that differ, the most confident first
+    seen: Matrix  # (STEPS,) samples
+    counts: Matrix  # (K, K) of the `SURE` ones by given label (rows) and prediction (columns)
+    differ: float  # share of all samples that differ
+
+    @property
+    def rate(self) -> float:
+        """The share of wrong labels among all samples.
+
+        Where a classifier is most confident it is right, and who differs is wrong. The less
+        confident it is, the more labels are wrong, and the less its own word counts. So the trend
+        over the `EASY` samples, a straight line that does not fall, is continued to all: its value
+        in the middle is the mean.
+        """
+        x = EASY * (np.arange(STEPS) + 0.5) / STEPS
+        total = self.seen.sum()
+        if total <= 0:
+            return self.differ
+        centre, mean = float((x * self.seen).sum() / total), float(self.differing.sum() / total)
+        spread = float((self.seen * (x - centre) ** 2).sum())
+        rise = float(((x - centre) * self.differing).sum()) / spread if spread > 0 else 0.0
+        return float(np.clip(mean + max(rise, 0.0) * (0.5 - centre), 0.0, self.differ))
+
+    def resampled(self, rng: np.random.Generator) -> Confident:
+        """Return the same of another draw of samples: a bootstrap of the counts."""
+        differing = rng.poisson(self.differing).astype(np.float64)
+        seen = differing + rng.poisson(self.seen - self.differing)
+        counts = rng.poisson(self.counts).astype(np.float64)
+        return Confident(differing, seen, counts, self.differ)
+
+
+def compare_confident(predicted: Rows, confidence: Matrix, given: Rows, classes: int) -> Confident:
+    """Compare given labels with predictions, by how confident those are.
+
+    Confidence counts as a rank among the samples that are predicted alike. So hard classes have
+    their say, and probabilities need not be calibrated.
+
+    Args:
+        predicted: (N,) classes, by a model that has not seen these labels, or resists them.
+        confidence: (N,) any number that grows with it.
+        given: (N,) labels.
+        classes: K.
+    """
+    rank = np.empty(len(given))
+    order = np.argsort(predicted, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(predicted[order])) + 1):
+        rank[rows] = (rankdata(-confidence[rows]) - 0.5) / max(len(rows), 1)
+    differs = (predicted != given).astype(float)
+    step = np.floor(rank / EASY * STEPS).astype(np.int64)
+    easy = step < STEPS
+    seen = np.bincount(step[easy], minlength=STEPS).astype(np.float64)
+    differing = np.bincount(step[easy], differs[easy], STEPS).astype(np.float64)
+    counts = np.zeros((classes, classes))
+    sure = rank < SURE
+    np.add.at(counts, (given[sure], predicted[sure]), 1.0)
+    return Confident(differing, seen, counts, float(differs.mean()))
 
 
 def confident_joint(

@@ -1,4 +1,4 @@
-"""Logits and features of every training sample, computed once at the end of a training."""
+"""What the last network says of every sample, computed once at the end of a training."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Predictions:
 
     logits: Tensor  # (N, K) float16
     features: Tensor | None = None  # (N, F) float16, the input of the linear layer
+    test_features: Tensor | None = None  # the same of the test samples, if there are any
 
     @property
     def probabilities(self) -> Tensor:
@@ -38,9 +39,7 @@ class Predictions:
 
     def write(self, folder: Path) -> None:
         """Write them into a run folder."""
-        tensors = {"logits": self.logits}
-        if self.features is not None:
-            tensors["features"] = self.features
+        tensors = {name: each for name, each in vars(self).items() if each is not None}
         files.write_tensors(folder / FILE, tensors, {})
 
 
@@ -52,12 +51,17 @@ def predict_all(trainer: Trainer) -> Predictions | None:
         return None
     logits: list[Tensor] = []
     features: list[Tensor] = []
+    test: list[Tensor] = []
     with trainer.autocast():
         for seen, inner in logits_and_features(trainer.classifier, trainer.train):
             logits.append(_half(seen))
             if keep == "features":
                 features.append(_half(inner))
-    return Predictions(torch.cat(logits), torch.cat(features) if features else None)
+        if features and trainer.splits.test is not None:
+            both = logits_and_features(trainer.classifier, trainer.splits.test)
+            test = [_half(inner) for _, inner in both]
+    kept = (torch.cat(each) if each else None for each in (features, test))
+    return Predictions(torch.cat(logits), *kept)
 
 
 def _half(x: Tensor) -> Tensor:

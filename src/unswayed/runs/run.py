@@ -230,6 +230,10 @@ class Run:
             raise UsageError(f"{self.path} has no records: none yet, or they were not kept")
         return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
 
+    def has_records(self) -> bool:
+        """Return whether the folder holds per-sample records."""
+        return any((self.path / "records").glob("epoch-*.safetensors"))
+
     def predictions(self) -> Predictions:
         """Return logits and features of every training sample, held-out ones included.
 

@@ -35,11 +35,12 @@ class Consensus(Evidence):
     def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
         """Yield (b, K)."""
         assert inputs.logits is not None
-        logits = inputs.logits
         everyone = nearest(inputs)[0][:, : self.k]
-        for part in inputs.chunks(inputs.num_classes):
-            rows = everyone[part].long()
-            p = torch.zeros(len(rows), inputs.num_classes)
-            for column in rows.T:
-                p += logits[column].float().softmax(dim=1)
-            yield (p / rows.shape[1]).clamp_min(1e-6).log()
+        p = torch.empty(len(inputs), inputs.num_classes, dtype=torch.float16)
+        for part in inputs.chunks():
+            p[part] = inputs.logits[part].float().softmax(dim=1)
+        for part in inputs.chunks():
+            total = torch.zeros(part.stop - part.start, inputs.num_classes)
+            for column in everyone[part].long().T:
+                total += p[column]
+            yield (total / everyone.shape[1]).clamp_min(1e-6).log()

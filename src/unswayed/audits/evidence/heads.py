@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from annotated_types import Ge
 from torch import Tensor
 
 from unswayed.audits.evidence import Evidence, Inputs, register
+from unswayed.data.progress import tell
 from unswayed.randomness import permutation
 from unswayed.types import Positive
 
-STEPS = 50
-"""Of L-BFGS, at the most."""
+STEPS, ENOUGH = 50, 20_000
+"""Of L-BFGS at the most, and samples that a head is fitted to at the most."""
 
 
 @register("heads", paper="Northcutt et al., JAIR 2021; Alain & Bengio, 2016")
@@ -47,8 +49,8 @@ class Heads(Evidence):
         assert inputs.features is not None
         part = fold_of(inputs, self.folds)
         mean, scale = moments(inputs)
-        heads = [self.fit(inputs, part != k, mean, scale) for k in range(self.folds)]
-        for rows in inputs.chunks(max(inputs.num_classes, inputs.features.shape[1])):
+        heads = self.heads(inputs, part, mean, scale)
+        for rows in inputs.chunks():
             x = (inputs.features[rows].float() - mean) / scale
             out = torch.empty(len(x), inputs.num_classes)
             for k, (weight, bias) in enumerate(heads):
@@ -56,13 +58,30 @@ class Heads(Evidence):
                 out[mine] = F.log_softmax(x[mine] @ weight + bias, dim=1)
             yield out
 
+    def heads(
+        self, inputs: Inputs, part: Tensor, mean: Tensor, scale: Tensor
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Return the heads; they are fitted once for the same rows."""
+        if "heads" not in inputs.cache:
+            fitted = []
+            for k in range(self.folds):
+                tell("fitting heads", k, self.folds)
+                fitted.append(self.fit(inputs, part != k, mean, scale))
+            weights, biases = zip(*fitted, strict=True)
+            inputs.cache["heads"] = torch.stack(weights), torch.stack(biases)
+        return list(zip(*inputs.cache["heads"], strict=True))
+
     def fit(
         self, inputs: Inputs, rows: Tensor, mean: Tensor, scale: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return weight (F, K) and bias (K,) of the head for these rows."""
         assert inputs.features is not None
-        x = (inputs.features[rows].float() - mean) / scale
-        y = inputs.given[rows]
+        chosen = rows.nonzero().squeeze(1)
+        if len(chosen) > ENOUGH:
+            order = permutation(0, "audit heads", inputs.keys[chosen.numpy()])
+            chosen = chosen[torch.from_numpy(order[:ENOUGH])]
+        x = (inputs.features[chosen].float() - mean) / scale
+        y = inputs.given[chosen]
         weight = torch.zeros(x.shape[1], inputs.num_classes, requires_grad=True)
         bias = torch.zeros(inputs.num_classes, requires_grad=True)
         optimizer = torch.optim.LBFGS(
@@ -81,13 +100,18 @@ class Heads(Evidence):
 
 
 def fold_of(inputs: Inputs, folds: int) -> Tensor:
-    """Return the fold of every row, (N,); each label is spread evenly."""
-    labels = inputs.labels
-    order = permutation(0, "audit folds", torch.arange(len(labels)).numpy().astype("uint64"), 0)
-    by_label = order[labels[order].argsort(kind="stable")]
-    part = torch.empty(len(labels), dtype=torch.int64)
-    part[torch.from_numpy(by_label)] = torch.arange(len(labels)) % folds
-    return part
+    """Return the fold of every row, (N,); each label is spread evenly.
+
+    It hangs on what samples look like: neither on their order, nor on the order of the classes.
+    """
+    order = permutation(0, "audit folds", inputs.keys)
+    labels = inputs.labels[order]
+    part = np.empty(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        rows = order[labels == label]
+        start = int(inputs.keys[rows[0]] % np.uint64(folds))
+        part[rows] = (start + np.arange(len(rows))) % folds
+    return torch.from_numpy(part)
 
 
 def moments(inputs: Inputs) -> tuple[Tensor, Tensor]:
@@ -98,7 +122,7 @@ def moments(inputs: Inputs) -> tuple[Tensor, Tensor]:
         torch.zeros(width, dtype=torch.float64),
         torch.zeros(width, dtype=torch.float64),
     )
-    for rows in inputs.chunks(width):
+    for rows in inputs.chunks():
         x = inputs.features[rows].double()
         total += x.sum(dim=0)
         squares += x.square().sum(dim=0)

@@ -1,0 +1,208 @@
+"""P(true class | image, given label) without a clean label: nothing is fixed, all is fitted.
+
+    P(j | x, i)  ∝  p_j(x)^s · T[j, i]^λ              and P(wrong) = 1 - P(i | x, i)
+
+p are an evidence's beliefs. T is the noise among the samples that are most surely told. The slope s
+is the inverse temperature at which p and T explain the labels that the evidence has not seen. λ
+says how far T can be taken at its word: as far as wrong labels of a class are of one kind. An
+offset for every given class makes the mean of P(wrong) the estimated share of wrong labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
+from torch import Tensor
+
+from unswayed.audits.evidence import Evidence, Inputs
+from unswayed.audits.result import Bin
+
+NUMBERS = 2**24
+"""Beliefs that the slope is fitted to at the most."""
+
+CAUTION = 0.9
+"""Share of the fitted slope that is used. The fit holds that labels and evidence err independently;
+people and networks are often misled by the same images, so margins mean a little less."""
+
+PAIRS, CLASS = 20.0, 50.0
+"""Samples of a true class, and of a given one, at which they count as much as all classes."""
+
+TOP = 3
+"""Classes that are kept of each row, the most probable first."""
+
+LIMIT, SMALLEST, BINS = 60.0, 1e-6, 12
+Vector = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Noise(NamedTuple):
+    """What is known of the noise before any label is judged."""
+
+    rate: float  # estimated share of wrong labels
+    log_matrix: Tensor  # (K, K) log T, a row for each given label, a column for each true class
+    trust: float  # λ
+    class_rates: Vector  # (K,) share of wrong labels by given label
+
+
+class Judgement(NamedTuple):
+    """What an evidence and the noise say together about all N labels."""
+
+    p_wrong: Vector  # (N,)
+    suggested: Rows  # (N,) the most probable class other than the given one
+    p_suggested: Vector  # (N,)
+    top: Rows  # (N, TOP) the most probable classes
+    p_top: Vector  # (N, TOP)
+    joint: Vector  # (K, K) expected share of samples by given (rows) and true class
+    slope: float
+    reliability: tuple[Bin, ...]
+
+
+def noise_of(counts: Vector, rate: float, labelled: Rows) -> Noise:
+    """Return what confident samples tell about the noise; classes with few of them tell less.
+
+    Args:
+        counts: (K, K) of confident samples by given label (rows) and prediction (columns).
+        rate: estimated share of wrong labels.
+        labelled: (K,) samples with each label.
+    """
+    classes = len(counts)
+    wrong = counts.copy()
+    np.fill_diagonal(wrong, 0)
+    easy = float(wrong.sum() / max(counts.sum(), 1))
+    even = np.full((classes, classes), easy / max(classes - 1, 1))
+    np.fill_diagonal(even, 1 - easy)
+    matrix = (counts + PAIRS * even) / (counts.sum(axis=0) + PAIRS)
+    own = (wrong.sum(axis=1) + CLASS * easy) / (counts.sum(axis=1) + CLASS)
+    mean = float((own * labelled).sum() / max(labelled.sum(), 1))
+    rates = np.clip(own * (rate / mean if mean > 0 else 1.0), SMALLEST, 1 - SMALLEST)
+    log_matrix = torch.from_numpy(np.log(np.maximum(matrix, SMALLEST))).float()
+    return Noise(rate, log_matrix, concentration(wrong), rates)
+
+
+def concentration(wrong: Vector) -> float:
+    """Return 0 if wrong labels of a class are any class, 1 if they are always the same one.
+
+    The square root of Simpson's index, without the bias of small counts.
+
+    Args:
+        wrong: (K, K) counts, a column for each true class, without right ones.
+    """
+    classes = len(wrong)
+    total = wrong.sum(axis=0)
+    pairs = float((total * (total - 1)).sum())
+    if classes == 2:
+        return 1.0
+    if pairs <= 0:
+        return 0.0
+    alike = float((wrong * (wrong - 1)).sum()) / pairs
+    chance = 1 / (classes - 1)
+    return float(np.sqrt(np.clip((alike - chance) / (1 - chance), 0.0, 1.0)))
+
+
+def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> Judgement:
+    """Judge all labels by one evidence.
+
+    Args:
+        evidence: whose beliefs are used.
+        inputs: all rows.
+        noise: what is known of it.
+        unseen: rows whose labels the evidence has not seen.
+    """
+    fitted, reliability = explain(evidence, inputs, noise, unseen)
+    slope = CAUTION * fitted
+
+    def scores() -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Yield rows, the log-odds (b,) of their labels, and scores (b, K) of other classes."""
+        tempered = noise.trust * noise.log_matrix
+        for at, beliefs in zip(inputs.chunks(), evidence.log_beliefs(inputs), strict=True):
+            given = inputs.given[at]
+            each = slope * beliefs + tempered[given]
+            own = each.gather(1, given[:, None])
+            others = each.scatter(1, given[:, None], -torch.inf)
+            yield at, own.squeeze(1) - others.logsumexp(dim=1), others
+
+    log_odds = np.concatenate([odds.double().numpy() for _, odds, _ in scores()])
+    p_wrong = _fitted(log_odds, inputs.labels, noise.class_rates)
+    classes = np.empty((len(inputs), min(TOP, inputs.num_classes - 1) + 1), dtype=np.int64)
+    p = np.empty(classes.shape)
+    joint = np.zeros((inputs.num_classes, inputs.num_classes))
+    for at, _, others in scores():
+        each = others.softmax(dim=1).double() * torch.from_numpy(p_wrong[at])[:, None]
+        np.add.at(joint, inputs.labels[at], each.numpy())
+        values, best = each.topk(classes.shape[1] - 1, dim=1)
+        classes[at, 1:], p[at, 1:] = best.numpy(), values.numpy()
+    classes[:, 0], p[:, 0] = inputs.labels, 1 - p_wrong
+    joint[np.diag_indices(len(joint))] = np.bincount(inputs.labels, p[:, 0], len(joint))
+    order = np.argsort(-p, axis=1, kind="stable")[:, :TOP]
+    top, p_top = np.take_along_axis(classes, order, 1), np.take_along_axis(p, order, 1)
+    return Judgement(
+        p_wrong, classes[:, 1], p[:, 1], top, p_top, joint / len(inputs), slope, reliability
+    )
+
+
+def _fitted(log_odds: Vector, given: Rows, rates: Vector) -> Vector:
+    """Return P(wrong), whose mean over each given class is the class's rate."""
+    p_wrong = np.empty(len(log_odds))
+    for label in np.unique(given):
+        mine = given == label
+        p_wrong[mine] = expit(-(log_odds[mine] + _offset(log_odds[mine], float(rates[label]))))
+    return p_wrong
+
+
+def _offset(scores: Vector, rate: float) -> float:
+    """Return b with mean σ(-(scores + b)) = rate."""
+
+    def excess(b: float) -> float:
+        return float(expit(-(scores + b)).mean() - rate)
+
+    return float(brentq(excess, -LIMIT - float(scores.max()), LIMIT - float(scores.min())))
+
+
+def explain(
+    evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows
+) -> tuple[float, tuple[Bin, ...]]:
+    """Return the slope that explains given labels best, and how well it does.
+
+    A given label i has probability Σ_j p_j^s T[j, i]. The bins compare that, for the class that is
+    most probable, with how often it is the label.
+    """
+    most = max(200, NUMBERS // inputs.num_classes)
+    if len(unseen) > most:
+        keys = np.argsort(inputs.keys[unseen], kind="stable")
+        unseen = np.sort(unseen[keys[:most]])
+    beliefs = _beliefs_of(evidence, inputs, unseen)
+    labels, matrix = inputs.given[torch.from_numpy(unseen)], noise.log_matrix.exp()
+
+    def cost(log_slope: float) -> float:
+        p = (beliefs * float(np.exp(log_slope))).softmax(dim=1)
+        return float(-(p * matrix[labels]).sum(dim=1).clamp_min(1e-12).log().mean())
+
+    found = minimize_scalar(cost, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 1e-3})
+    slope = float(np.exp(found.x))
+    p = (beliefs * slope).softmax(dim=1)
+    expected, label = (p @ matrix.T).max(dim=1)
+    return slope, _bins(expected.numpy(), (label == labels).numpy())
+
+
+def _bins(expected: NDArray[np.float32], observed: NDArray[np.bool_]) -> tuple[Bin, ...]:
+    order = np.argsort(expected, kind="stable")
+    return tuple(
+        Bin(float(expected[rows].mean()), float(observed[rows].mean()), len(rows))
+        for rows in np.array_split(order, BINS)
+        if len(rows)
+    )
+
+
+def _beliefs_of(evidence: Evidence, inputs: Inputs, rows: Rows) -> Tensor:
+    """Return log-beliefs (n, K) of some rows, in order."""
+    parts = []
+    for at, chunk in zip(inputs.chunks(), evidence.log_beliefs(inputs), strict=True):
+        first, last = np.searchsorted(rows, [at.start, at.stop])
+        parts.append(chunk[torch.from_numpy(rows[first:last] - at.start)])
+    return torch.cat(parts)
