@@ -36,7 +36,7 @@ def decode(
             if file.width * file.height > MAX_PIXELS:
                 raise ValueError(f"{file.width}×{file.height} pixels are too many")
             file.draft(mode, (width, height))  # a JPEG is shrunk while it is decoded
-            image = _plain(ImageOps.exif_transpose(file), mode)
+            image = plain(ImageOps.exif_transpose(file), mode)
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}") from None
     except Exception as error:  # Pillow raises many kinds for a damaged file
@@ -50,8 +50,8 @@ def decode(
     return torch.from_numpy(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1).copy())
 
 
-def _plain(image: Image.Image, mode: str) -> Image.Image:
-    """Return 8 bits a channel, with transparency put on white."""
+def plain(image: Image.Image, mode: str) -> Image.Image:
+    """Return an image in mode L or RGB, with transparency put on white."""
     if image.mode.startswith(("I", "F")):  # 16 bits and more: the usual range is 0..65535
         levels = np.asarray(image, dtype=np.float64)
         scale = 1.0 if levels.max(initial=0) <= 255 else 255 / 65535
