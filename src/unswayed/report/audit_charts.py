@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.audits.result import STOP, Audit, Bin, NoiseEstimate
-from unswayed.report.text import Name, chance, interval, percent
+from unswayed.report.text import Name, chance, interval, percent, shortened
 
 WIDTH, HEIGHT = 380, 240
 LEFT, TOP, RIGHT, BOTTOM = 44, 12, 14, 40
@@ -23,8 +23,9 @@ POINTS = 200
 """Points of a curve."""
 
 MOST_PAIRS = 2000
-LETTER, SMALLEST, LARGEST, ROOMY = 6.4, 14.0, 34.0, 24.0
-"""Width of a letter; the smallest and largest cell; a cell with room for a number."""
+LETTER, LETTERS, SMALLEST, LARGEST, ROOMY = 7.8, 16, 14.0, 34.0, 24.0
+"""Of a heat map: the width of a letter, letters of a name, the smallest and the largest cell, and a
+cell with room for a number."""
 
 Vector = NDArray[np.float64]
 
@@ -102,18 +103,19 @@ def heat_map(
         names: of all classes.
     """
     cell = min(max(420 / max(len(rows), len(columns)), SMALLEST), LARGEST)
-    room = 12 + LETTER * max(10, *(len(names[k].short) for k in (*rows, *columns)))
-    left, top = room, 18 + room
-    width, height = left + cell * len(columns) + 2, top + cell * len(rows) + 2
+    words = {k: shortened(names[k].short, LETTERS) for k in (*rows, *columns)}
+    left = 12 + LETTER * max(10, *(len(words[k]) for k in rows))
+    top = 28 + LETTER * max(len(words[k]) for k in columns)
+    width, height = left + max(cell * len(columns), 100) + 2, top + cell * len(rows) + 2
     down, across = ({k: i for i, k in enumerate(keys)} for keys in (rows, columns))
     parts = [_open(width, height, "Expected wrong labels by class pair", role="group")]
     parts.append(_text(left, 12, "probably true →", "start"))
     parts.append(_text(left - 6, top - 6, "labelled ↓", "end"))
     for k, i in down.items():
-        parts.append(_text(left - 6, top + (i + 0.5) * cell + 4, names[k].short, "end"))
+        parts.append(_text(left - 6, top + (i + 0.5) * cell + 4, words[k], "end"))
     for k, j in across.items():
         place = f"translate({left + (j + 0.5) * cell + 4:.1f} {top - 6:.1f}) rotate(-90)"
-        parts.append(f'<text transform="{place}">{escape(names[k].short)}</text>')
+        parts.append(f'<text transform="{place}">{escape(words[k])}</text>')
     for k in set(rows) & set(columns):
         at = (left + across[k] * cell, top + down[k] * cell)
         parts.append(_square("same", *at, cell) + "/>")
@@ -136,7 +138,7 @@ def _cell(
     words = escape(pair.words(names))
     number = ""
     if size >= ROOMY:
-        kind = "on" if strength > 0.6 else "middle"
+        kind = "on" if strength > 0.75 else "middle"
         number = _text(at[0] + size / 2, at[1] + size / 2 + 4, _brief(pair.wrong), kind)
     return (
         f'<g class="cell" role="button" tabindex="-1" data-given="{pair.given}" '

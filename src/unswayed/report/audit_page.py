@@ -157,7 +157,7 @@ def page(
         pictures=pictures,
         trouble=shortened(next(iter(pictures.failed.values()), ""), LONG_TEXT),
         pairs=known[:PAIRS],
-        map=Markup(_map(found, known, names)),
+        map=Markup(_map(known, names)),
         mapped=min(len(names), MAP_CLASSES),
         classes=classes[:TABLE_CLASSES],
         rate=Markup(charts.rate_picture(found.noise)),
@@ -179,13 +179,15 @@ def verdict(found: Audit) -> str:
     noise, review, count = found.noise, found.to_review, len(found)
     figures = digits(noise.rate or noise.high)
     rate, low, high = (f"{100 * x:.{figures}f}" for x in (noise.rate, noise.low, noise.high))
-    labels = "labels are" if rate != "1" else "labels is"
-    said = f"About {rate} % of {count:,} {labels} wrong (between {low} and {high} %). "
+    said = f"About {rate} % of {count:,} labels are wrong (between {low} and {high} %). "
+    if noise.rate * count < 0.5:
+        said = f"Hardly any of {count:,} labels is wrong (at most {high} %). "
     if not review:
         return said + "None stands out: no single label is likely enough to be wrong."
     wrong = found.expected_wrong(review)
     about = f"{wrong:,.0f}" if wrong < 100 else f"about {float(f'{wrong:.2g}'):,.0f}"
-    return said + f"Look at {review:,} of them: {about} are expected to be wrong."
+    verb = "is" if about == "1" else "are"
+    return said + f"Look at {review:,} of them: {about} {verb} expected to be wrong."
 
 
 def choose(found: Audit, order: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -332,16 +334,17 @@ def class_rows(found: Audit) -> list[ClassRow]:
     ]
 
 
-def _map(found: Audit, known: Sequence[Pair], names: Sequence[Name]) -> str:
-    """Return the heat map; of many classes, those with the most wrong labels."""
-    k = len(names)
-    if k <= MAP_CLASSES:
-        return charts.heat_map(known, range(k), range(k), names)
-    joint = found.noise.joint.copy()
-    np.fill_diagonal(joint, 0)
-    rows = np.sort(np.argsort(-joint.sum(axis=1), kind="stable")[:MAP_CLASSES])
-    columns = np.sort(np.argsort(-joint[rows].sum(axis=0), kind="stable")[:MAP_CLASSES])
-    return charts.heat_map(known, rows.tolist(), columns.tolist(), names)
+def _map(known: Sequence[Pair], names: Sequence[Name]) -> str:
+    """Return the heat map; of many classes, those of the worst pairs."""
+    rows = columns = list(range(len(names)))
+    if len(names) > MAP_CLASSES:
+        rows, columns = [], []
+        for pair in known:
+            rows += [pair.given] if pair.given not in rows else []
+            columns += [pair.true] if pair.true not in columns else []
+            if MAP_CLASSES in (len(rows), len(columns)):
+                break
+    return charts.heat_map(known, sorted(rows), sorted(columns), names) if known else ""
 
 
 def _options(
