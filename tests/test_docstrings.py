@@ -13,6 +13,8 @@ MODULES = (
     "losses.gce",
     "recipe",
     "regularizers.ctrr",
+    "report.audit_page",
+    "report.contact_sheet",
     "runs.run",
     "session",
 )
@@ -44,6 +46,7 @@ def test_what_users_call_has_an_example():
         "losses.gce.gce_loss",
         "recipe.Recipe.load",
         "regularizers.ctrr.ctrr_loss",
+        "report.audit_page.write_report",
         "runs.run.Run",
         "runs.run.Run.predictions",
         "runs.run.Run.records",

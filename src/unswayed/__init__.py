@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from unswayed.errors import NonFiniteLossError as NonFiniteLossError
     from unswayed.errors import UsageError as UsageError
     from unswayed.recipe import Recipe as Recipe
+    from unswayed.report.audit_page import write_report as write_report
     from unswayed.runs import Run as Run
     from unswayed.session import evaluate as evaluate
     from unswayed.session import resume as resume
@@ -44,6 +45,7 @@ _HOMES = {
     "NonFiniteLossError": "unswayed.errors",
     "UsageError": "unswayed.errors",
     "Recipe": "unswayed.recipe",
+    "write_report": "unswayed.report.audit_page",
     "Run": "unswayed.runs",
 }
 

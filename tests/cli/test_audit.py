@@ -33,6 +33,23 @@ def test_the_table_is_written_and_the_findings_are_said(run, capsys, tmp_path):
     )
 
 
+def test_the_report_is_written_and_named_first(run, capsys):
+    assert main(["audit", str(run), "--top", "0"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    text = (run / "report.html").read_text(encoding="utf-8")
+    assert said[-3] == f"look at them: {run / 'report.html'}"
+    assert "data:image/jpeg" in text
+    assert f"unswayed predict {run} IMAGE" in text
+    assert "method ce + ctrr (simsiam), 2 epochs" in text
+
+
+def test_the_report_can_be_left_out(run, capsys):
+    (run / "report.html").unlink(missing_ok=True)
+    assert main(["audit", str(run), "--top", "0", "--no-report"]) == 0
+    assert not (run / "report.html").exists()
+    assert "report.html" not in capsys.readouterr().out
+
+
 def test_an_unknown_evidence_is_refused_with_those_there_are(run, capsys):
     assert main(["audit", str(run), "--evidence", "stars"]) == 2
     assert "there are: consensus, heads, neighbours, network" in capsys.readouterr().err

@@ -372,7 +372,7 @@ def test_an_image_that_is_a_file_comes_in_full_size(tmp_path):
         folder = tmp_path / "photos" / ("cat" if number % 2 else "dog")
         folder.mkdir(parents=True, exist_ok=True)
         pixels = rng.integers(0, 256, (50, 40, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number}.png")
+        Image.fromarray(pixels).save(folder / f"{number:02}.{'jpg' if number == 1 else 'png'}")
     words = (
         "data.name=folder",
         f"data.path={tmp_path / 'photos'}",
@@ -384,8 +384,10 @@ def test_an_image_that_is_a_file_comes_in_full_size(tmp_path):
     assert run.provenance.data.root == str(tmp_path / "photos")
     samples = run.samples()
     assert samples.paths[0] == str(samples.ids[0])
-    picture = run.image(str(samples.ids[0]))
-    assert picture.size == (40, 50)
+    assert samples.paths[0].endswith("01.jpg")
+    name = str(samples.ids[0])
+    assert run.image(name).size == (40, 50)
+    assert run.image(name, side=20).size == (20, 25)  # a JPEG is shrunk while it is decoded
 
 
 def test_a_run_of_the_old_layout_is_refused_in_one_line(finished, tmp_path):

@@ -57,7 +57,7 @@ class Bin(NamedTuple):
 
     expected: float  # mean probability that a label is this one, by the evidence and the noise
     observed: float  # how often it is, among labels that the evidence has not seen
-    count: int  # type: ignore[assignment]  # as a number it serves better than tuple's method
+    count: int  # type: ignore[assignment]  # in place of the method of tuples
 
 
 class Finding(NamedTuple):

@@ -1,13 +1,14 @@
 """Find the labels that are probably wrong.
 
-All labels that the run was trained on are judged. The table goes to RUN/audit.csv, the worst label
-first, and its summary to RUN/audit.json. P(wrong) is a probability: of ten labels with 0.7, about
-seven are wrong.
+All labels that the run was trained on are judged. RUN/report.html shows what was found, with
+pictures. The table goes to RUN/audit.csv, the worst label first, and its summary to RUN/audit.json.
+P(wrong) is a probability: of ten labels with 0.7, about seven are wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from unswayed.cli.loading import clock, data_progress
 from unswayed.cli.show import console
 
 if TYPE_CHECKING:
     from unswayed.audits import Audit
+    from unswayed.runs import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=int, default=10, metavar="N", help="labels that are shown (10)")
     add("--out", metavar="FILE", help="also write the table as .csv, .json or .parquet")
     add("--evidence", metavar="NAME", help="use this evidence (default: chosen by the data)")
+    add("--no-report", action="store_true", help="write no RUN/report.html")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,19 +41,69 @@ def run(args: argparse.Namespace) -> int:
     from unswayed.files import write_json
     from unswayed.runs import Run
 
+    judged = Run(args.run)
     with Console(stderr=True).status("judging labels"):
-        found = audit(Run(args.run), args.evidence)
-    folder = Path(args.run)
+        found = audit(judged, args.evidence)
+    folder = judged.path
     found.write(folder / "audit.csv")
     write_json(folder / "audit.json", found.summary())
     if args.out:
         found.write(args.out)
+    if not args.no_report:
+        report(found, judged, folder / "report.html")
     if args.top > 0:
         console().print(table(found, args.top))
     print(found)
+    if not args.no_report:
+        print(f"look at them: {folder / 'report.html'}")
     print(f"all labels, worst first: {folder / 'audit.csv'}")
-    print(f"classify other images: unswayed predict {folder} IMAGE")
+    print(f"classify other images: unswayed predict {shlex.quote(str(folder))} IMAGE")
     return 0
+
+
+def report(found: Audit, judged: Run, path: Path) -> None:
+    """Write the page with the pictures of a run."""
+    from unswayed.report.audit_page import write_report
+    from unswayed.report.thumbnails import LARGE
+
+    folder = shlex.quote(str(judged.path))
+    with data_progress():
+        write_report(
+            found,
+            path,
+            title=f"Which labels are wrong: {judged.path.name or judged.path.resolve().name}",
+            image=lambda row: judged.image(str(found.ids[row]), LARGE),
+            facts=facts(found, judged),
+            commands=[
+                ("all labels as a table", f"unswayed audit {folder} --out labels.csv"),
+                ("classify other images", f"unswayed predict {folder} IMAGE"),
+                ("how good the model is", f"unswayed evaluate {folder}"),
+            ],
+        )
+
+
+def facts(found: Audit, judged: Run) -> dict[str, str]:
+    """Return what was done and what it cost."""
+    known, summary = judged.provenance, judged.summary
+    data, hardware = known.data, known.hardware
+    skipped = f"; {data.skipped:,} files could not be read" if data.skipped else ""
+    time = clock(summary.seconds) + (" min" if summary.seconds < 3600 else "")
+    threads = f", threads: {hardware.threads}" if hardware.device == "cpu" else ""
+    last = summary.last
+    scores = {"the test set": last.test_accuracy, "held-out given labels": last.holdout_accuracy}
+    accuracy = [f"{100 * x:.1f} % on {what}" for what, x in scores.items() if x is not None]
+    agreement = ", ".join(f"{name} {x:.2f}" for name, x in found.qualities.items())
+    return {
+        "data": f"{data.samples:,} images, {len(data.classes):,} classes{skipped}",
+        **({"folder": data.root} if data.root else {}),
+        "model": f"recipe {known.name}, method {known.method}, {summary.epochs} epochs",
+        **({"accuracy": "; ".join(accuracy)} if accuracy else {}),
+        "cost of training": f"{time} on {hardware.name}{threads}",
+        "evidence": f"{found.evidence}, of those that were asked: {agreement} "
+        "(how well each agrees with the others, at most 1)",
+        "table": str(judged.path / "audit.csv"),
+        "made with": f"unswayed {known.unswayed}, trained {known.started}, seed {known.seed}",
+    }
 
 
 def table(found: Audit, count: int) -> Table:

@@ -59,11 +59,11 @@ def open_image(path: str | Path, mode: str, least: tuple[int, int]) -> Image.Ima
         if file.width * file.height > MAX_PIXELS:
             raise ValueError(f"{file.width}×{file.height} pixels are too many")
         file.draft(mode, least)  # a JPEG is shrunk while it is decoded
-        return _plain(ImageOps.exif_transpose(file), mode)
+        return plain(ImageOps.exif_transpose(file), mode)
 
 
-def _plain(image: Image.Image, mode: str) -> Image.Image:
-    """Return 8 bits a channel, with transparency put on white."""
+def plain(image: Image.Image, mode: str) -> Image.Image:
+    """Return an image in mode L or RGB, with transparency put on white."""
     if image.mode.startswith(("I", "F")):  # 16 bits and more: the usual range is 0..65535
         levels = np.asarray(image, dtype=np.float64)
         scale = 1.0 if levels.max(initial=0) <= 255 else 255 / 65535

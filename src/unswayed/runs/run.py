@@ -272,14 +272,20 @@ class Run:
             if wanted != (None if data is None else data.fingerprint()):
                 raise UsageError(f"the {which} data are not those {self.path} was started with")
 
-    def image(self, sample: str) -> Image.Image:
-        """Return the image of a training sample by its id; in full size if it is a file."""
-        samples, root = self._samples, self.provenance.data.root
+    def image(self, sample: str, side: int | None = None) -> Image.Image:
+        """Return the image of a training sample by its id.
+
+        Args:
+            sample: the id.
+            side: pixels that are enough; a JPEG file is then decoded faster, not much larger. A
+                file is read in full size if this is left out.
+        """
+        samples, root = self._samples, self._root
         row = self._rows.get(sample)
         if row is None:
             raise UsageError(f"{self.path} has no training sample {sample!r}")
         if samples.paths is not None and root is not None:
-            return _open(Path(root), str(samples.paths[row]))
+            return _open(Path(root), str(samples.paths[row]), side)
         pixels = self._train.images[torch.tensor([row])][0].permute(1, 2, 0).numpy()
         return Image.fromarray(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels)
 
@@ -290,6 +296,10 @@ class Run:
     @cached_property
     def _rows(self) -> dict[str, int]:
         return {str(name): row for row, name in enumerate(self._samples.ids)}
+
+    @cached_property
+    def _root(self) -> str | None:
+        return self.provenance.data.root
 
     @cached_property
     def _train(self) -> Dataset:
@@ -400,12 +410,14 @@ class Run:
             leftover.unlink()
 
 
-def _open(root: Path, relative: str) -> Image.Image:
-    """Read an image file, which must lie below a folder."""
+def _open(root: Path, relative: str, side: int | None = None) -> Image.Image:
+    """Read an image file, which must lie below a folder; a JPEG no larger than `side` needs."""
     path = root / relative
     if Path(os.path.normpath(path)).is_relative_to(root):
         try:
             with Image.open(path) as image:
+                if side is not None:
+                    image.draft(None, (side, side))  # a JPEG is shrunk while it is decoded
                 image.load()
                 return image
         except OSError as error:
