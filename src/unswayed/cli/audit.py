@@ -8,7 +8,7 @@ seven are wrong.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import shlex
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -20,6 +20,7 @@ from unswayed.cli.show import console
 
 if TYPE_CHECKING:
     from unswayed.audits import Audit
+    from unswayed.runs import Run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,23 +34,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Audit, write, and say what to do next."""
-    from unswayed.audits import audit
-    from unswayed.files import write_json
     from unswayed.runs import Run
 
-    with Console(stderr=True).status("judging labels"):
-        found = audit(Run(args.run), args.evidence)
-    folder = Path(args.run)
-    found.write(folder / "audit.csv")
-    write_json(folder / "audit.json", found.summary())
-    if args.out:
-        found.write(args.out)
-    if args.top > 0:
-        console().print(table(found, args.top))
-    print(found)
-    print(f"all labels, worst first: {folder / 'audit.csv'}")
-    print(f"classify other images: unswayed predict {folder} IMAGE")
+    audit_run(Run(args.run), evidence=args.evidence, top=args.top, out=args.out)
     return 0
+
+
+def audit_run(
+    run: Run, *, evidence: str | None = None, top: int = 10, out: str | None = None
+) -> Audit:
+    """Audit a finished run, write what was found into its folder, and say it.
+
+    `unswayed audit` and `unswayed clean` end here.
+
+    Args:
+        run: a finished run.
+        evidence: see `unswayed.audits.audit`.
+        top: labels that are shown.
+        out: another file for the table.
+    """
+    from unswayed.audits import audit
+    from unswayed.files import write_json
+
+    with Console(stderr=True).status("judging labels"):
+        found = audit(run, evidence)
+    found.write(run.path / "audit.csv")
+    write_json(run.path / "audit.json", found.summary())
+    if out:
+        found.write(out)
+    if top > 0:
+        console().print(table(found, top))
+    print(found)
+    folder = shlex.quote(str(run.path))
+    print(f"all labels, worst first: {run.path / 'audit.csv'}")
+    print(f"see more of them: unswayed audit {folder} --top 100")
+    print(f"classify other images: unswayed predict {folder} IMAGE")
+    return found
 
 
 def table(found: Audit, count: int) -> Table:

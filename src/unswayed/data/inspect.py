@@ -21,7 +21,7 @@ from unswayed.data.tables import fill
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
-BATCH = 500
+BATCH, EXAMPLES = 500, 200
 Header = tuple[str, str, tuple[int, int]]
 """Format, mode and (width, height)."""
 
@@ -41,6 +41,7 @@ class Findings:
     conflicts: list[list[str]] = field(default_factory=list)  # ... but different labels
     remarks: list[str] = field(default_factory=list)
     side: int = 0
+    examples: list[Path] = field(default_factory=list)  # some files of all that can be read
 
     @property
     def command(self) -> str:
@@ -65,6 +66,10 @@ def inspect(path: Path) -> Findings:
     _find_duplicates(whole, found)
     _remark_on_balance(found)
     found.side = settle_size(0, whole.paths)
+    good = [
+        p for p, name in zip(whole.paths, whole.ids, strict=True) if name not in found.unreadable
+    ]
+    found.examples = good[:: max(1, len(good) // EXAMPLES)]
     return found
 
 
