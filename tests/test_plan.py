@@ -11,8 +11,7 @@ from PIL import Image
 from unswayed import UsageError
 from unswayed.data.inspect import inspect
 from unswayed.plan import (
-    CANDIDATES,
-    LEAST,
+    MANY,
     MOST,
     Candidate,
     Material,
@@ -20,11 +19,15 @@ from unswayed.plan import (
     batch_size,
     candidates_for,
     choose,
+    enough_epochs,
     make_plan,
 )
 
 PHOTOS = Material("folder", Path("photos"), 3000, 0, 10, 3, 400, (Path("photos/a/1.jpg"),))
-SLOWER = [Measured(each, epoch=2.0**number, reading=10.0) for number, each in enumerate(CANDIDATES)]
+LEAST = 12
+SLOWER = [
+    Measured(Candidate(side, 16), epoch=side / 16, reading=10.0) for side in (16, 32, 48, 64, 96)
+]
 
 
 def test_the_best_candidate_that_gets_enough_epochs_is_chosen():
@@ -43,9 +46,19 @@ def test_images_are_hardly_enlarged():
     def sides(side):
         return {each.side for each in candidates_for(replace(PHOTOS, side=side))}
 
-    assert max(sides(400)) == max(each.side for each in CANDIDATES)
-    assert max(sides(28)) == 32
+    assert sides(400) == {16, 32, 48, 64, 96}
+    assert sides(28) == {16, 32}
     assert sides(8) == {16}
+
+
+def test_many_images_are_worth_a_wider_network():
+    assert {each.width for each in candidates_for(PHOTOS)} == {16}
+    assert {each.width for each in candidates_for(replace(PHOTOS, images=MANY))} == {16, 32}
+
+
+@pytest.mark.parametrize(("images", "epochs"), [(50_000, 9), (3000, 18), (300, MOST)])
+def test_few_images_need_more_epochs(images, epochs):
+    assert enough_epochs(images, batch_size(images)) == epochs
 
 
 def test_what_the_user_chose_is_left_alone():
@@ -60,7 +73,7 @@ def test_arrays_keep_their_size():
     assert {each.side for each in candidates_for(arrays)} == {32}
 
 
-@pytest.mark.parametrize(("images", "size"), [(20, 4), (300, 32), (3000, 128), (50_000, 512)])
+@pytest.mark.parametrize(("images", "size"), [(20, 4), (300, 32), (3000, 64), (50_000, 512)])
 def test_batches_grow_with_the_data(images, size):
     assert batch_size(images) == size
 
@@ -112,7 +125,6 @@ def test_a_few_images_are_refused():
         make_plan(Material("npz", Path("x.npz"), 5, 0, 2, 1, 8), 10.0)
 
 
-def test_candidates_are_in_order_and_different():
-    costs = [each.side**2 * each.width for each in CANDIDATES]
+def test_candidates_are_measured_from_the_cheapest_on():
+    costs = [each.side**2 * each.width for each in candidates_for(replace(PHOTOS, images=MANY))]
     assert costs == sorted(costs)
-    assert len({Candidate(*each) for each in CANDIDATES}) == len(CANDIDATES)

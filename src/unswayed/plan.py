@@ -39,18 +39,21 @@ class Candidate(NamedTuple):
     width: int
 
 
-CANDIDATES = tuple(
-    Candidate(*each) for each in ((16, 16), (32, 16), (32, 32), (48, 32), (64, 32), (96, 32))
-)
-"""From the cheapest to the best."""
+SIDES, NARROW, WIDE = (16, 32, 48, 64, 96), 16, 32
+MANY = 10_000
+"""From so many images on, the wider network is tried too. With fewer it memorises wrong labels."""
 
-LEAST, MOST = 15, 40
-"""Epochs below which a cheaper candidate is better, and above which nothing is gained."""
+ENOUGH_STEPS, LEAST, MOST = 800, 5, 30
+"""A candidate needs so many steps, but no fewer than `LEAST` and no more than `MOST` epochs. Beyond
+`MOST` epochs wrong labels are memorised, and fewer of them are found."""
+
+FEW_SHIFT, MANY_SHIFT = 1 / 8, 1 / 16
+"""Views are shifted by up to this share of the side. Of few images, more has to be made."""
 
 ENLARGED = 1.25
 """Images are enlarged by no more, unless they are smaller than the smallest candidate."""
 
-STEPS, SMALLEST_BATCH, LARGEST_BATCH = 20, 32, 512
+STEPS, SMALLEST_BATCH, LARGEST_BATCH = 40, 32, 512
 """An epoch should have about so many steps, with batches between these sizes."""
 
 MEASURED_STEPS, DECODED = 4, 100
@@ -188,12 +191,13 @@ def make_plan(
     if material.images < FEWEST:
         raise UsageError(f"{material.images} images are too few to learn from")
     began = time.perf_counter() - spent
-    least = most = 0
-    fixed = _recipe(material, CANDIDATES[0], MOST, overrides).settings.epochs
-    least, most = (fixed, fixed) if _is_set("train.epochs", overrides) else (LEAST, MOST)
+    candidates = candidates_for(material, overrides)
+    settings = _recipe(material, candidates[0], MOST, overrides).settings
+    least, most = enough_epochs(material.images, settings.batch_size), MOST
+    if _is_set("train.epochs", overrides):
+        least = most = settings.epochs
     limit = MARGIN * 60 * minutes - audit_seconds(material.images)
     measured: list[Measured] = []
-    candidates = candidates_for(material, overrides)
     for number, candidate in enumerate(candidates):
         tell("measuring networks on this machine", number, len(candidates))
         measured.append(measure(_recipe(material, candidate, MOST, overrides), candidate, material))
@@ -203,7 +207,7 @@ def make_plan(
     left = limit - (time.perf_counter() - began)
     choice = choose(measured, left, least, most)
     if choice is None:
-        short = needed(measured[0], least) + 60 * minutes - left
+        short = needed(measured[0], least) + MARGIN * 60 * minutes - left
         raise UsageError(
             f"{minutes:g} minutes are too short: {material.images:,} images need about "
             f"{math.ceil(short / 60 / MARGIN)} on this machine ({least} epochs of "
@@ -215,17 +219,24 @@ def make_plan(
 
 def candidates_for(material: Material, overrides: Sequence[str] = ()) -> list[Candidate]:
     """Return the candidates that suit the images, the cheapest first."""
-    sizes = [word.partition("=")[2] for word in overrides if word.startswith("data.size=")]
-    if sizes or not material.examples:
-        side = int(sizes[-1]) if sizes and sizes[-1].isdigit() else material.side
-        widths = dict.fromkeys(each.width for each in CANDIDATES)
-        found = [Candidate(side, width) for width in widths]
+    widths = (NARROW, WIDE) if material.images >= MANY else (NARROW,)
+    size = next((word[10:] for word in reversed(overrides) if word.startswith("data.size=")), "")
+    if size.isdigit() and int(size):
+        sides = [int(size)]
+    elif not material.examples:
+        sides = [material.side]
     else:
-        fits = [each for each in CANDIDATES if each.side <= ENLARGED * material.side]
-        found = fits or [CANDIDATES[0]]
+        sides = [side for side in SIDES if side <= ENLARGED * material.side] or [SIDES[0]]
+    found = [Candidate(side, width) for side in sides for width in widths]
+    found.sort(key=lambda each: each.side**2 * each.width)
     # What the user chose makes some of them the same.
     made = {_recipe(material, each, MOST, overrides).key(): each for each in reversed(found)}
     return list(reversed(made.values()))
+
+
+def enough_epochs(images: int, batch: int) -> int:
+    """Return the epochs with which a candidate is better than a cheaper one with more."""
+    return min(max(math.ceil(ENOUGH_STEPS * batch / images), LEAST), MOST)
 
 
 def choose(measured: Sequence[Measured], seconds: float, least: int, most: int) -> Choice | None:
@@ -276,7 +287,7 @@ def measure(recipe: Recipe, candidate: Candidate, material: Material) -> Measure
 
 def audit_seconds(images: int) -> float:
     """Return what audit and report take at the most, on one core."""
-    return 10 + 1e-3 * images + 4e-9 * images**2
+    return 10 + 5e-4 * images + 5e-9 * images**2
 
 
 def _images(material: Material, size: int, count: int) -> tuple[np.ndarray, float]:
@@ -298,9 +309,11 @@ def _recipe(
 ) -> Recipe:
     """Return the recipe of a candidate; what the user chose wins."""
     side = candidate.side
+    shift = MANY_SHIFT if material.images >= MANY else FEW_SHIFT
     data = [f"data.name={material.kind}", f"data.path={material.path.absolute()}"]
     planned = [
         f"model.width={candidate.width}",
+        f"views.weak.padding={max(1, round(shift * side))}",
         f"train.epochs={epochs}",
         f"train.batch_size={batch_size(material.images)}",
     ]
