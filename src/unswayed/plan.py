@@ -157,8 +157,8 @@ class Plan:
         material, side = self.material, self.choice.measured.candidate.side
         settings = self.recipe.settings
         device = pick_device(settings.device)
-        where = f"{_cores(settings.threads)}" if device.type == "cpu" else f"a {device.type} device"
-        numbers = "bf16" if has_bf16(device) else "fp32, no bf16 here"
+        where = _cores(settings.threads) if device.type == "cpu" else f"a {device.type} device"
+        numbers = "bf16" if settings.precision != "fp32" and has_bf16(device) else "fp32"
         model, data = self.recipe.sections["model"], self.recipe.sections["data"]
         shown = f"{model['name']}, width {model['width']}" if "width" in model else model["name"]
         tested = f", {material.tests:,} more are for testing" if material.tests else ""
