@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/installed ## install, then train cross entropy and CTRR on digits with wrong labels
+demo: $(VENV)/installed ## install, then find the wrong labels among digits
 	$(BIN)/unswayed demo
 
 test: $(VENV)/dev ## run the fast tests, three minutes on two cores
@@ -27,7 +27,7 @@ check: $(VENV)/dev ## lint, types and the import direction
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
-	$(BIN)/unswayed demo --seeds 3 --save results
+	$(BIN)/unswayed demo --compare --seeds 3 --save results
 
 docs: $(VENV)/installed ## make the pages of docs/methods and the catalogue that `unswayed list` prints
 	$(BIN)/python -m unswayed.report.catalogue

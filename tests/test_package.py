@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 def test_the_package_ships_these_recipes_and_one_example_of_a_grid():
     assert set(shipped("grid")) == {"digits-frameworks"}
     assert set(shipped()) == {
+        "cpu/auto",
         "cpu/cifar10",
         "cpu/cifar10-ctrr",
         "digits",

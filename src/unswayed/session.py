@@ -106,7 +106,7 @@ def fit(
     if path is not None and (path / "recipe.toml").is_file():
         yield from _again(recipe, Run(path), own)
         return
-    if path is not None and _is_taken(path):
+    if path is not None and is_taken(path):
         raise UsageError(f"{path} is not empty and not a run folder; choose another")
     with threads(recipe.settings.threads):
         splits, noise = prepare(recipe, own)
@@ -184,7 +184,8 @@ def _splits(data: Any) -> Splits | None:
     )
 
 
-def _is_taken(path: Path) -> bool:
+def is_taken(path: Path) -> bool:
+    """Return whether a new run cannot be made there."""
     if path.is_dir():
         return any(path.iterdir()) or path.resolve() == Path.cwd()
     return path.exists()

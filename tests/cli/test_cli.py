@@ -171,29 +171,11 @@ def test_list_of_nothing_known_names_what_there_is(capsys):
     assert "did you mean 'loss'" in capsys.readouterr().err
 
 
-def test_demo_shows_both_methods_a_plot_and_the_folders(tiny_words, tmp_path, capsys):
-    where = ["--runs", str(tmp_path / "runs"), "--save", str(tmp_path / "saved"), "--seeds", "2"]
-    for _ in range(2):  # the second time nothing is trained
-        assert main(["demo", *tiny_words, *where]) == 0
-        out, err = capsys.readouterr()
-        assert "ce + ctrr (simsiam)" in out
-        assert (tmp_path / "runs" / "demo.svg").is_file()
-    assert err.count("finished already") == 4
-    saved = json.loads((tmp_path / "saved" / "demo.json").read_text())
-    assert [run["summary"]["name"] for run in saved["runs"]] == ["digits-ce"] * 2 + ["digits"] * 2
-
-
 def test_version(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
     assert stopped.value.code == 0
     assert __version__ in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", [["--seeds", "0"], ["train.seed=3"]])
-def test_demo_refuses_seeds_it_cannot_train(words, tmp_path, capsys):
-    assert main(["demo", *words, "--runs", str(tmp_path / "runs")]) == 2
-    assert "--seeds" in capsys.readouterr().err
 
 
 def test_names_with_brackets_are_printed_as_they_are(tmp_path, rng, capsys):

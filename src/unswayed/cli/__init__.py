@@ -19,6 +19,7 @@ from unswayed.errors import (
 )
 
 VERBS = {
+    "clean": "Find the wrong labels of a folder of images: plan, train, audit, report.",
     "train": "Train a recipe.",
     "resume": "Resume an interrupted run.",
     "evaluate": "Test the weights of a finished run again.",
@@ -29,7 +30,7 @@ VERBS = {
     "data": "Inspect data before training on them.",
     "noise": "Make, inspect and compare files of noisy labels.",
     "list": "List what a recipe can name: components, their options, defaults and papers.",
-    "demo": "See the effect: cross entropy and CTRR on digits with wrong labels.",
+    "demo": "See it work: find the wrong labels among digits of which a fifth is labelled wrongly.",
 }
 """Name and first sentence of each verb. The module of a verb is imported only when it is used.
 

@@ -37,28 +37,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Audit, write, and say what to do next."""
-    from unswayed.audits import audit
-    from unswayed.files import write_json
     from unswayed.runs import Run
 
-    judged = Run(args.run)
-    with Console(stderr=True).status("judging labels"):
-        found = audit(judged, args.evidence)
-    folder = judged.path
-    found.write(folder / "audit.csv")
-    write_json(folder / "audit.json", found.summary())
-    if args.out:
-        found.write(args.out)
-    if not args.no_report:
-        report(found, judged, folder / "report.html")
-    if args.top > 0:
-        console().print(table(found, args.top))
-    print(found)
-    if not args.no_report:
-        print(f"look at them: {folder / 'report.html'}")
-    print(f"all labels, worst first: {folder / 'audit.csv'}")
-    print(f"classify other images: unswayed predict {shlex.quote(str(folder))} IMAGE")
+    audit_run(
+        Run(args.run), evidence=args.evidence, top=args.top, out=args.out, page=not args.no_report
+    )
     return 0
+
+
+def audit_run(
+    run: Run,
+    *,
+    evidence: str | None = None,
+    top: int = 10,
+    out: str | None = None,
+    page: bool = True,
+) -> Audit:
+    """Audit a finished run, write what was found into its folder, and say it.
+
+    `unswayed audit` and `unswayed clean` end here.
+
+    Args:
+        run: a finished run.
+        evidence: see `unswayed.audits.audit`.
+        top: labels that are shown.
+        out: another file for the table.
+        page: whether to write the report.
+    """
+    from unswayed.audits import audit
+    from unswayed.files import write_json
+
+    with data_progress():
+        found = audit(run, evidence)
+    found.write(run.path / "audit.csv")
+    write_json(run.path / "audit.json", found.summary())
+    if out:
+        found.write(out)
+    if page:
+        report(found, run, run.path / "report.html")
+    if top > 0:
+        console().print(table(found, top))
+    print(found)
+    folder = shlex.quote(str(run.path))
+    if page:
+        print(f"look at them: {run.path / 'report.html'}")
+    print(f"all labels, worst first: {run.path / 'audit.csv'}")
+    print(f"classify other images: unswayed predict {folder} IMAGE")
+    return found
 
 
 def report(found: Audit, judged: Run, path: Path) -> None:

@@ -1,104 +1,139 @@
-"""See the effect: cross entropy and CTRR on digits with wrong labels.
+"""See it work: find the wrong labels among digits of which a fifth is labelled wrongly.
 
-Both are trained for the same number of epochs. The runs are kept. Called again, the demo shows them
-without training.
+The digits are written as PNG files into class folders. `unswayed clean` then does with that folder
+what it does with yours. At the end the truth, which it was not told, shows how well it did. With
+--compare, cross entropy and CTRR are trained on noisy digits instead, and shown epoch by epoch.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from unswayed.cli.show import check_writable, comparison_table, console
-from unswayed.cli.train import watched
+from unswayed.cli.clean import clean
+from unswayed.cli.effect import show_effect
 from unswayed.errors import UsageError
-from unswayed.report.chart import Line, Panel, chart
 
 if TYPE_CHECKING:
+    from unswayed.audits import Audit
+    from unswayed.data import Dataset
     from unswayed.runs import Run
 
-RECIPES = ("digits-ce", "digits")
+WRONG, SIDE, MINUTES = 0.2, 16, 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for both methods")
-    parser.add_argument("--seeds", type=int, default=1, help="how many seeds, from 0 on (1)")
-    parser.add_argument("--runs", default="runs/demo", help="where the runs go (runs/demo)")
-    parser.add_argument("--save", metavar="DIR", help="also write demo.json and demo.svg there")
+    add = parser.add_argument
+    add("overrides", nargs="*", metavar="key=value", help="options of the training")
+    add("--runs", default="runs/demo", help="where everything goes (runs/demo)")
+    add("--compare", action="store_true", help="compare cross entropy and CTRR")
+    add("--seeds", type=int, help="with --compare: how many seeds, from 0 on (1)")
+    add("--save", metavar="DIR", help="with --compare: also write demo.json and demo.svg there")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train both, then show table, plot and folders."""
-    from unswayed.files import write_json, write_text
-    from unswayed.recipe import Recipe
-    from unswayed.report.table import comparison
-
-    if args.seeds < 1 or any(each.startswith("train.seed=") for each in args.overrides):
-        raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
+    """Write the digits, clean them, and compare with the truth."""
     folder = Path(args.runs)
-    if args.save:
-        check_writable(Path(args.save))
-    groups = []
-    for name in RECIPES:
-        group = []
-        contrast = ("framework.", "regularizer.")
-        overrides = [
-            each for each in args.overrides if name != "digits-ce" or not each.startswith(contrast)
-        ]
-        for seed in range(args.seeds):
-            recipe = Recipe.load(name, *overrides, f"train.seed={seed}")
-            title = f"{recipe.label}, seed {seed}"
-            group.append(watched(recipe, folder / f"{name}-seed{seed}", title))
-        groups.append(group)
-    rows = comparison([made for group in groups for made in group])
-    console().print(comparison_table(rows, oracle=False))
-    svg = picture(groups)
-    write_text(folder / "demo.svg", svg)
-    if args.save:
-        target = Path(args.save)
-        write_text(target / "demo.svg", svg)
-        write_json(target / "demo.json", results(groups))
-    print(f"plot: {folder / 'demo.svg'}")
-    for group in groups:
-        for made in group:
-            print(f"run:  {made.path}")
+    if args.compare:
+        seeds = 1 if args.seeds is None else args.seeds
+        show_effect(folder, args.overrides, seeds, args.save)
+        return 0
+    if args.seeds is not None or args.save:
+        raise UsageError("--seeds and --save belong to: unswayed demo --compare")
+    write_digits(folder)
+    made, found = clean(folder / "digits", folder / "run", MINUTES, args.overrides)
+    for line in compared_with_truth(made, found, folder):
+        print(line)
     return 0
 
 
-def picture(groups: list[list[Run]]) -> str:
-    """Return the chart of test accuracy and memorisation over epochs."""
+def write_digits(folder: Path) -> None:
+    """Write the digits into class folders, a fifth of them into a wrong one, and the truth apart.
 
-    def lines(key: str) -> list[Line]:
-        return [
-            Line(group[0].method, [[getattr(row, key) for row in r.metrics] for r in group])
-            for group in groups
-        ]
+    `digits/` is what is cleaned, `truth.csv` has the true label of each, and `test/` holds digits
+    with true labels that are not trained on.
+    """
+    if (folder / "truth.csv").is_file():
+        return
+    from unswayed.build import facts_of
+    from unswayed.data.digits import digits
+    from unswayed.files import write_text
+    from unswayed.noise import NOISES
 
-    rate = groups[0][0].provenance.noise.realised_rate or 0.0
-    title = f"digits, {100 * rate:.0f} % of the training labels wrong"
-    return chart(
-        [
-            Panel("test accuracy", lines("test_accuracy")),
-            Panel("wrong labels memorised", lines("wrong_as_given")),
-        ],
-        title,
+    train, test = digits(size=SIDE)
+    assert test is not None
+    given = NOISES.build("symmetric", facts_of(train), rate=WRONG).corrupt(
+        train.given, train.keys, 0
     )
+    _write_images(folder / "test", test, [test.classes[k] for k in test.given])
+    ids = _write_images(folder / "digits", train, [train.classes[k] for k in given])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "true"))
+    writer.writerows(zip(ids, (train.classes[k] for k in train.given), strict=True))
+    write_text(folder / "truth.csv", text.getvalue())  # last: all images are there
 
 
-def results(groups: list[list[Run]]) -> dict[str, object]:
-    """Return all numbers of the demo with their origin."""
-    return {
-        "command": "unswayed demo",
-        "runs": [
-            {
-                "method": made.method,
-                "recipe": made.recipe.sections,
-                "provenance": made.provenance.model_dump(),
-                "summary": made.summary.model_dump(exclude_none=True),
-            }
-            for group in groups
-            for made in group
-        ],
-    }
+def _write_images(folder: Path, data: Dataset, labels: list[str]) -> list[str]:
+    """Write images into the folders of these labels, and return their paths inside `folder`."""
+    import torch
+    from PIL import Image
+
+    names = []
+    for row, label in enumerate(labels):
+        names.append(f"{label}/{Path(data.ids[row]).name}.png")
+        file = folder / names[-1]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(data.images[torch.tensor([row])][0, 0].numpy()).save(file)
+    return names
+
+
+def compared_with_truth(run: Run, found: Audit, folder: Path) -> list[str]:
+    """Return what only the truth can tell, a line each, and draw the first labels."""
+    import numpy as np
+
+    from unswayed.report.contact_sheet import contact_sheet
+
+    with (folder / "truth.csv").open(encoding="utf-8", newline="") as file:
+        true = {row["id"]: row["true"] for row in csv.DictReader(file)}
+    wrong = [each.given != true[each.id] for each in found]  # the most suspicious first
+    listed, hits, all_wrong = found.to_review, sum(wrong[: found.to_review]), sum(wrong)
+    right, tested = _tested(run, folder / "test")
+    sheet = folder / "contact-sheet.png"
+    number = {name: k for k, name in enumerate(found.classes)}
+    contact_sheet(
+        found,
+        sheet,
+        image=lambda row: run.image(str(found.ids[row])),
+        true=np.array([number[true[name]] for name in found.ids]),
+    )
+    return [
+        "",
+        f"what only the truth can tell ({folder / 'truth.csv'}):",
+        f"{hits} of the {listed} labels worth a look are wrong ({_percent(hits, listed)}); "
+        f"that finds {_percent(hits, all_wrong)} of all {all_wrong} wrong labels",
+        f"the network classifies {_percent(right, tested)} of {tested} other digits correctly",
+        f"the first forty in pictures, with the truth: {sheet}",
+    ]
+
+
+def _tested(run: Run, folder: Path) -> tuple[int, int]:
+    """Return how many test images the network classifies correctly, and how many there are."""
+    import torch
+
+    from unswayed.data.decode import decode
+
+    config, files = run.config, sorted(folder.glob("*/*.png"))
+    images = [decode(file, config.channels, config.image_size, config.resize) for file in files]
+    best = run.classifier().predict_proba(torch.stack(images)).argmax(dim=1).tolist()
+    guessed = [config.classes[k] for k in best]
+    labels = [file.parent.name for file in files]
+    return sum(a == b for a, b in zip(guessed, labels, strict=True)), len(files)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"

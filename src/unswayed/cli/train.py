@@ -74,9 +74,18 @@ def show_run(run: Run) -> None:
     from unswayed.report.table import comparison
 
     console().print(comparison_table(comparison([run]), oracle=False))
-    last = run.summary.last
-    if last.test_accuracy is None and last.holdout_accuracy is not None:
-        share = f"{100 * last.holdout_accuracy:.1f} %"
-        print(f"{share} of the held-out images are predicted as labelled; some labels are wrong")
+    if run.summary.last.test_accuracy is None:
+        show_holdout(run)
     print(run.path)
     print(f"next: unswayed audit {shlex.quote(str(run.path))}", file=sys.stderr)
+
+
+def show_holdout(run: Run) -> None:
+    """Print the accuracy on the noisy hold-out, if there is one."""
+    share = run.summary.last.holdout_accuracy
+    if share is not None:
+        held = run.provenance.data.held_out
+        print(
+            f"{100 * share:.1f} % of the {held:,} held-out images are predicted as labelled; some "
+            "labels are wrong"
+        )

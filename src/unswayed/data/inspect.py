@@ -32,7 +32,7 @@ from unswayed.errors import UsageError
 FEW, RARE = 10, 0.1
 SMALL = 80
 """With fewer images, a batch of the recipe `safe` is larger than its training set."""
-BATCH = 32
+BATCH, EXAMPLES = 32, 200
 MISSING = "there is no such file"
 Header = tuple[str, str, tuple[int, int]]
 """Format, mode and (width, height)."""
@@ -56,6 +56,7 @@ class Findings:
     mend: list[str] = field(default_factory=list)  # why nothing can be trained on it
     options: list[str] = field(default_factory=list)  # without which a training would refuse
     side: int = 0
+    examples: list[Path] = field(default_factory=list)  # some files of all that can be read
 
     @property
     def train_command(self) -> str:
@@ -89,6 +90,10 @@ def inspect(path: Path) -> Findings:
     _check_unreadable(splits, found)
     found.mend += _mend(splits, found)
     found.side = settle_size(0, splits["train"].paths)
+    good = [
+        p for p, name in zip(whole.paths, whole.ids, strict=True) if name not in found.unreadable
+    ]
+    found.examples = good[:: max(1, len(good) // EXAMPLES)]
     return found
 
 

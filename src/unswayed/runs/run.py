@@ -270,7 +270,10 @@ class Run:
             ("test", known.test_fingerprint, splits.test),
         ):
             if wanted != (None if data is None else data.fingerprint()):
-                raise UsageError(f"the {which} data are not those {self.path} was started with")
+                raise UsageError(
+                    f"the {which} data are not those {self.path} was started with; train on these "
+                    "in another folder, with --run"
+                )
 
     def image(self, sample: str, side: int | None = None) -> Image.Image:
         """Return the image of a training sample by its id.
