@@ -42,8 +42,10 @@ def unique_rows(inputs: Inputs) -> tuple[Rows, Rows]:
     """Return the first row of each different sample, and for every row which of these it equals.
 
     Samples are equal if features and label are. They are judged once: a wrong label that occurs
-    twenty times must not be its own witness.
+    twenty times must not be its own witness. Logits alone are equal too easily.
     """
+    if inputs.features is None:
+        return np.arange(len(inputs)), np.arange(len(inputs))
     both = np.stack([inputs.keys, inputs.labels.astype(np.uint64)], axis=1)
     _, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
@@ -54,8 +56,10 @@ def unique_rows(inputs: Inputs) -> tuple[Rows, Rows]:
 
 def groups_of(inputs: Inputs, pictures: Pictures | None) -> list[list[int]]:
     """Return groups of rows that show nearly the same."""
+    if inputs.features is None:
+        return []
     pairs = _equal(inputs)
-    if inputs.features is not None and len(inputs) > 2:
+    if len(inputs) > 2:
         rows, similarity = nearest(inputs)
         pairs = np.concatenate([pairs, _confirmed(rows, similarity, pictures)])
     if not len(pairs):

@@ -23,8 +23,11 @@ from torch import Tensor
 from unswayed.audits.evidence import Evidence, Inputs
 from unswayed.audits.result import Bin
 
-NUMBERS = 2**24
-"""Beliefs that the slope is fitted to at the most."""
+ROWS, NUMBERS = 10_000, 2**22
+"""Rows and beliefs that the slope is fitted to at the most."""
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of the noise, that are tried to see how much of it the labels bear out."""
 
 CAUTION = 0.9
 """Share of the fitted slope that is used. The fit holds that labels and evidence err independently;
@@ -60,6 +63,7 @@ class Judgement(NamedTuple):
     p_top: Vector  # (N, TOP)
     joint: Vector  # (K, K) expected share of samples by given (rows) and true class
     slope: float
+    support: float  # share of the noise with which labels are explained best
     reliability: tuple[Bin, ...]
 
 
@@ -114,7 +118,7 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
         noise: what is known of it.
         unseen: rows whose labels the evidence has not seen.
     """
-    fitted, reliability = explain(evidence, inputs, noise, unseen)
+    fitted, support, reliability = explain(evidence, inputs, noise, unseen)
     slope = CAUTION * fitted
 
     def scores() -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -142,7 +146,15 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
     order = np.argsort(-p, axis=1, kind="stable")[:, :TOP]
     top, p_top = np.take_along_axis(classes, order, 1), np.take_along_axis(p, order, 1)
     return Judgement(
-        p_wrong, classes[:, 1], p[:, 1], top, p_top, joint / len(inputs), slope, reliability
+        p_wrong,
+        classes[:, 1],
+        p[:, 1],
+        top,
+        p_top,
+        joint / len(inputs),
+        slope,
+        support,
+        reliability,
     )
 
 
@@ -166,31 +178,41 @@ def _offset(scores: Vector, rate: float) -> float:
 
 def explain(
     evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows
-) -> tuple[float, tuple[Bin, ...]]:
-    """Return the slope that explains given labels best, and how well it does.
+) -> tuple[float, float, tuple[Bin, ...]]:
+    """Return the slope that explains given labels best, how much noise they bear out, and bins.
 
     A given label i has probability Σ_j p_j^s T[j, i]. The bins compare that, for the class that is
-    most probable, with how often it is the label.
+    most probable, with how often it is the label. A weak model differs from labels by its own
+    mistakes; then its doubts alone explain them as well as any noise does.
     """
-    most = max(200, NUMBERS // inputs.num_classes)
+    most = min(ROWS, max(200, NUMBERS // inputs.num_classes))
     if len(unseen) > most:
         keys = np.argsort(inputs.keys[unseen], kind="stable")
         unseen = np.sort(unseen[keys[:most]])
-    beliefs = _beliefs_of(evidence, inputs, unseen)
-    labels, matrix = inputs.given[torch.from_numpy(unseen)], noise.log_matrix.exp()
+    beliefs = _beliefs_of(evidence, inputs, unseen).double()
+    labels, matrix = inputs.given[torch.from_numpy(unseen)], noise.log_matrix.exp().double()
 
-    def cost(log_slope: float) -> float:
-        p = (beliefs * float(np.exp(log_slope))).softmax(dim=1)
-        return float(-(p * matrix[labels]).sum(dim=1).clamp_min(1e-12).log().mean())
+    def fit(noisy: Tensor, precision: float) -> tuple[float, float]:
+        """Return the smallest cost and its slope."""
 
-    found = minimize_scalar(cost, bounds=(-3.0, 3.0), method="bounded", options={"xatol": 1e-3})
-    slope = float(np.exp(found.x))
-    p = (beliefs * slope).softmax(dim=1)
-    expected, label = (p @ matrix.T).max(dim=1)
-    return slope, _bins(expected.numpy(), (label == labels).numpy())
+        def cost(log_slope: float) -> float:
+            p = (beliefs * float(np.exp(log_slope))).softmax(dim=1)
+            return float(-(p * noisy[labels]).sum(dim=1).clamp_min(1e-12).log().mean())
+
+        found = minimize_scalar(
+            cost, bounds=(-3.0, 3.0), method="bounded", options={"xatol": precision}
+        )
+        return float(found.fun), float(np.exp(found.x))
+
+    none = torch.full_like(matrix, SMALLEST).fill_diagonal_(1.0)
+    costs = [fit((1 - share) * none + share * matrix, 0.02)[0] for share in SHARES]
+    slope = fit(matrix, 1e-6)[1]
+    expected, label = ((beliefs * slope).softmax(dim=1) @ matrix.T).max(dim=1)
+    bins = _bins(expected.numpy(), (label == labels).numpy())
+    return slope, SHARES[int(np.argmin(costs))], bins
 
 
-def _bins(expected: NDArray[np.float32], observed: NDArray[np.bool_]) -> tuple[Bin, ...]:
+def _bins(expected: Vector, observed: NDArray[np.bool_]) -> tuple[Bin, ...]:
     order = np.argsort(expected, kind="stable")
     return tuple(
         Bin(float(expected[rows].mean()), float(observed[rows].mean()), len(rows))

@@ -10,23 +10,23 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from unswayed.audits.choice import choose, qualities
+from unswayed.audits.choice import PREFERRED, choose, qualities
 from unswayed.audits.duplicates import Pictures, groups_of, leaks_of, unique_rows
 from unswayed.audits.evidence import EVIDENCE, Evidence, Inputs, Remembered
 from unswayed.audits.evidence.neighbours import nearest
 from unswayed.audits.flags import flags_of, outliers
-from unswayed.audits.opinion import Opinion, compared, opinion_of
+from unswayed.audits.opinion import Opinion, opinion_of
 from unswayed.audits.posterior import Judgement, Noise, judge_by, noise_of
 from unswayed.audits.result import Audit, NoiseEstimate
 from unswayed.data.dataset import check_labels
 from unswayed.errors import UsageError
-from unswayed.noise.estimate import Confident
+from unswayed.noise.estimate import Confident, compare_confident
 from unswayed.runs import Run
 
 FEW_SAMPLES, FEW_OF_CLASS, ENOUGH = 300, 5, 100
 
-COUNTED = ("consensus", "heads", "neighbours", "network")
-"""Whose confident predictions tell which classes are mixed up: the first that applies."""
+CROSS_FITTED = ("consensus", "heads", "neighbours")
+"""They judge a label without having seen it."""
 
 NINETY = 1.645
 """Standard errors on either side of a 90 % interval."""
@@ -41,6 +41,9 @@ DRAWS = 200
 SHOWN = 5
 """Neighbours that an audit keeps of each sample."""
 
+WEAK = 0.5
+"""If labels bear out no more of the noise than that, a weak model may be the reason for it."""
+
 MEMORISED = 0.15
 """More agreement than that with labels that were trained on than with others is memory."""
 
@@ -48,11 +51,22 @@ Vector = NDArray[np.float64]
 
 
 class Judged(NamedTuple):
-    """An evidence, what it predicts, and how that compares with the given labels."""
+    """An evidence and what it predicts."""
 
     evidence: Evidence
     opinion: Opinion
-    confident: Confident
+    inputs: Inputs
+
+    def confident(self, rows: NDArray[np.int64] | None = None) -> Confident:
+        """Compare all labels, or those of some rows, with confident predictions."""
+        at = np.arange(len(self.inputs)) if rows is None else rows
+        return compare_confident(
+            self.opinion.predicted[at],
+            self.opinion.confidence[at],
+            self.inputs.labels[at],
+            self.inputs.num_classes,
+            self.inputs.keys[at],
+        )
 
 
 def audit(run: Run, evidence: str | None = None) -> Audit:
@@ -84,7 +98,8 @@ def pictures_of(run: Run, test_features: Tensor | None) -> Pictures | None:
         train, test = run.data()
     except (UsageError, OSError):
         return None
-    return Pictures(train.images, test and test.images, test_features)
+    tested = test.images if test is not None else None
+    return Pictures(train.images, tested, test_features)
 
 
 def find_wrong_labels(
@@ -157,16 +172,19 @@ def judge(
         raise UsageError(
             f"the evidence {evidence!r} cannot be used here; there are: {', '.join(judged)}"
         )
-    rate, error = rate_of(judged)
-    counts = next(judged[name].confident.counts for name in COUNTED if name in judged)
+    memorised = has_memorised(part, judged)
+    shown = [honest(part, judged)] if memorised else compared(judged)
+    rate, error = rate_of(shown)
     labelled = np.bincount(part.labels, minlength=len(classes))
-    noise = noise_of(counts, rate, labelled)
+    noise = noise_of(shown[0].counts, rate, labelled)
     judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
     agreement = qualities({name: each.p_wrong for name, each in judgements.items()})
-    chosen = evidence or choose(agreement)
+    early = "dynamics" if memorised and "dynamics" in judged else None
+    chosen = evidence or early or choose(agreement)
     best = judgements[chosen]
+    weak = next(judgements[name] for name in PREFERRED if name in judged).support <= WEAK
     close = nearest(part)[0][:, :SHOWN] if part.features is not None and len(part) > 2 else None
-    groups = groups_of(inputs, pictures)
+    groups, leaks = groups_of(inputs, pictures), leaks_of(inputs, pictures)
     p_top = best.p_top[twin]
     return Audit(
         ids=ids,
@@ -175,18 +193,16 @@ def judge(
         suggested=best.suggested[twin],
         p_wrong=best.p_wrong[twin],
         p_suggested=best.p_suggested[twin],
-        noise=with_intervals(rate, error, best.joint, counts, len(part)),
+        noise=with_intervals(rate, error, best.joint, shown[0].counts, len(part), weak=weak),
         evidence=chosen,
         qualities=agreement,
-        flags=flags_of(
-            p_top, outliers(part)[twin], groups, leaks_of(inputs, pictures), inputs.labels
-        ),
+        flags=flags_of(p_top, outliers(part)[twin], groups, leaks, inputs.labels),
         top=best.top[twin],
         p_top=p_top,
         nearest=None if close is None else rows[close.numpy()][twin].astype(np.int32),
         groups=groups,
         reliability=best.reliability,
-        warnings=_warnings(part, judged, rate, error, classes),
+        warnings=[*_warnings(part, judged, classes, weak=weak), *_memory(part, judged)],
     )
 
 
@@ -195,39 +211,63 @@ def _judged(inputs: Inputs) -> dict[str, Judged]:
     for name in EVIDENCE.names():
         evidence = Remembered(EVIDENCE.build(name))
         if evidence.applies(inputs):
-            opinion = opinion_of(evidence, inputs)
-            found[name] = Judged(evidence, opinion, compared(opinion, inputs))
+            found[name] = Judged(evidence, opinion_of(evidence, inputs), inputs)
     return found
+
+
+def has_memorised(inputs: Inputs, judged: dict[str, Judged]) -> bool:
+    """Return whether the network knows by heart what it was trained on."""
+    seen, unseen = agreement_of(inputs, judged)
+    return seen - unseen > MEMORISED
+
+
+def agreement_of(inputs: Inputs, judged: dict[str, Judged]) -> tuple[float, float]:
+    """Return how often the network agrees with labels that it was trained on, and with others."""
+    held_out = ~inputs.trained
+    if "network" not in judged or held_out.sum() < ENOUGH or held_out.all():
+        return 0.0, 0.0
+    agrees = judged["network"].opinion.predicted == inputs.labels
+    return float(agrees[~held_out].mean()), float(agrees[held_out].mean())
+
+
+def compared(judged: dict[str, Judged]) -> list[Confident]:
+    """Return what evidences tell about the noise that have not seen the labels, or the network."""
+    found = [judged[name].confident() for name in CROSS_FITTED if name in judged]
+    return found or [judged["network"].confident()]
+
+
+def honest(inputs: Inputs, judged: dict[str, Judged]) -> Confident:
+    """Return what held-out rows tell: memorised labels have bent even the features of the rest."""
+    return judged["network"].confident(np.flatnonzero(~inputs.trained))
 
 
 def _judgement(judged: Judged, inputs: Inputs, noise: Noise) -> Judgement:
     """Judge by one evidence; its slope is fitted to labels it has not seen, if they suffice."""
     unseen = np.arange(len(inputs))
     held_out = np.flatnonzero(~inputs.trained)
-    if judged.evidence.name in ("network", "dynamics") and len(held_out) >= ENOUGH:
+    if judged.evidence.name == "network" and len(held_out) >= ENOUGH:
         unseen = held_out
     return judge_by(judged.evidence, inputs, noise, unseen)
 
 
-def rate_of(judged: dict[str, Judged]) -> tuple[float, float]:
+def rate_of(shown: Sequence[Confident]) -> tuple[float, float]:
     """Return the share of wrong labels and its standard error.
 
-    The rate is the median of what the evidences tell. The error has three parts: what another draw
-    of samples would give, how far the evidences differ, and how far they were all off where the
-    truth is known.
+    Mistakes of an evidence add to the rate that it tells, so the lowest is the best. The error has
+    three parts: what another draw of samples would give, how far the evidences differ, and how far
+    they were all off where the truth is known.
     """
-    found = {name: each.confident for name, each in judged.items() if name in COUNTED}
-    rates = [each.rate for each in found.values()]
-    rate = float(np.median(rates))
+    rates = [each.rate for each in shown]
+    lowest = shown[int(np.argmin(rates))]
+    rate = lowest.rate
     rng = np.random.default_rng(0)
-    counted = next(found[name] for name in COUNTED if name in found)
-    draws = [counted.resampled(rng).rate for _ in range(DRAWS)]
+    draws = [lowest.resampled(rng).rate for _ in range(DRAWS)]
     between = np.std(rates, ddof=1) if len(rates) > 1 else MODEL * rate
     return rate, float(np.sqrt(np.var(draws) + between**2 + (MODEL * rate) ** 2))
 
 
 def with_intervals(
-    rate: float, error: float, joint: Vector, counts: Vector, samples: int
+    rate: float, error: float, joint: Vector, counts: Vector, samples: int, *, weak: bool
 ) -> NoiseEstimate:
     """Return the estimate with 90 % intervals, of every pair of classes as well.
 
@@ -242,17 +282,12 @@ def with_intervals(
     # Where nothing was found, so many samples can still hide one in a few.
     hidden = 3 / max(samples, 1)
     reach = NINETY * error
-    return NoiseEstimate(
-        rate, max(0.0, rate - reach), min(1.0, max(rate + reach, hidden)), joint, low, high
-    )
+    lowest = 0.0 if weak else max(0.0, rate - reach)
+    return NoiseEstimate(rate, lowest, min(1.0, max(rate + reach, hidden)), joint, low, high)
 
 
 def _warnings(
-    inputs: Inputs,
-    judged: dict[str, Judged],
-    rate: float,
-    error: float,
-    classes: Sequence[str],
+    inputs: Inputs, judged: dict[str, Judged], classes: Sequence[str], *, weak: bool
 ) -> list[str]:
     found = []
     if len(inputs) < FEW_SAMPLES:
@@ -264,29 +299,24 @@ def _warnings(
         found.append(
             f"fewer than {FEW_OF_CLASS} samples: {', '.join(rare[:5])}{more}; judge them by eye"
         )
-    agrees = {name: each.opinion.predicted == inputs.labels for name, each in judged.items()}
-    unseen = [agrees[name].mean() for name in agrees if name not in ("network", "dynamics")]
-    if "network" in agrees and not inputs.trained.all():
-        unseen.append(agrees["network"][~inputs.trained].mean())
-    if unseen and max(unseen) < counts.max() / len(inputs) + 0.1:
+    agrees = [float((each.opinion.predicted == inputs.labels).mean()) for each in judged.values()]
+    if max(agrees) < counts.max() / len(inputs) + 0.1:
         found.append("the model is hardly better than guessing: no label can be judged by it")
-    found += _memorised(inputs, agrees)
-    if 2 * NINETY * error > max(0.2, rate):
-        found.append("the evidences differ widely about the share of wrong labels")
+    elif weak:
+        found.append(
+            "the model is weak, and its own mistakes look like wrong labels: take the share of "
+            "wrong labels as the most that there may be"
+        )
     return found
 
 
-def _memorised(inputs: Inputs, agrees: dict[str, NDArray[np.bool_]]) -> list[str]:
-    if "network" not in agrees or not inputs.trained.any():
-        return []
-    if set(agrees) == {"network"}:
+def _memory(inputs: Inputs, judged: dict[str, Judged]) -> list[str]:
+    """Return what to say of a network that was trained on the labels."""
+    if set(judged) == {"network"} and inputs.trained.any():
         return ["the model was trained on these labels: wrong ones that it memorised stay hidden"]
-    mine = agrees["network"]
-    if (~inputs.trained).sum() < ENOUGH:
+    if not has_memorised(inputs, judged):
         return []
-    seen, unseen = mine[inputs.trained].mean(), mine[~inputs.trained].mean()
-    if seen - unseen < MEMORISED:
-        return []
+    seen, unseen = agreement_of(inputs, judged)
     return [
         f"the network has memorised labels: it agrees with {100 * seen:.0f} % of those it was "
         f"trained on and with {100 * unseen:.0f} % of those held out; train it for fewer epochs"

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from torch import Tensor
 
 Matrix = NDArray[np.float64]
@@ -130,7 +129,13 @@ class Confident(NamedTuple):
         return Confident(differing, seen, counts, self.differ)
 
 
-def compare_confident(predicted: Rows, confidence: Matrix, given: Rows, classes: int) -> Confident:
+def compare_confident(
+    predicted: Rows,
+    confidence: Matrix,
+    given: Rows,
+    classes: int,
+    ties: NDArray[np.uint64] | None = None,
+) -> Confident:
     """Compare given labels with predictions, by how confident those are.
 
     Confidence counts as a rank among the samples that are predicted alike. So hard classes have
@@ -141,11 +146,14 @@ def compare_confident(predicted: Rows, confidence: Matrix, given: Rows, classes:
         confidence: (N,) any number that grows with it.
         given: (N,) labels.
         classes: K.
+        ties: (N,) what comes first of equal confidence; by rows if not given.
     """
+    first = np.arange(len(given)) if ties is None else ties
+    order = np.lexsort((first, -confidence, predicted))
+    size = np.bincount(predicted, minlength=classes)
+    begins = np.cumsum(size) - size
     rank = np.empty(len(given))
-    order = np.argsort(predicted, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(predicted[order])) + 1):
-        rank[rows] = (rankdata(-confidence[rows]) - 0.5) / max(len(rows), 1)
+    rank[order] = (np.arange(len(given)) - begins[predicted[order]] + 0.5) / size[predicted[order]]
     differs = (predicted != given).astype(float)
     step = np.floor(rank / EASY * STEPS).astype(np.int64)
     easy = step < STEPS

@@ -23,8 +23,8 @@ Neighbour = Annotated[int, Ge(1), Le(20)]
 BANK, BLOCK = 2**16, 512
 """Rows that others are compared with at the most, and rows that are compared at a time."""
 
-MOST = 20
-"""Neighbours that are looked up."""
+MOST, LEAST = 20, 3
+"""Neighbours that are looked up, and that have a vote at the least."""
 
 
 def bank_of(inputs: Inputs) -> Tensor:
@@ -91,7 +91,10 @@ class Neighbours(Evidence):
 
     def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
         """Yield (b, K)."""
-        labels, everyone = inputs.given, nearest(inputs)[0][:, : self.k]
+        # More neighbours than half a class has would be of other classes.
+        usual = float(np.median(np.bincount(inputs.labels)[np.unique(inputs.labels)]))
+        k = min(self.k, max(LEAST, int(usual / 2)))
+        labels, everyone = inputs.given, nearest(inputs)[0][:, :k]
         for part in inputs.chunks():
             rows = everyone[part].long()
             votes = torch.zeros(len(rows), inputs.num_classes)
