@@ -23,7 +23,7 @@ def calibration_error(p: Vector, wrong: Mask) -> float:
     return float(sum(len(b) * abs(p[b].mean() - wrong[b].mean()) for b in bins) / len(p))
 
 
-def ranking(score: Vector, suggested: Labels, given: Labels, true: Labels) -> dict[str, float]:
+def ranking(score: Vector, suggested: Labels, given: Labels, true: Labels) -> dict[str, Any]:
     """Return how well a score ranks wrong labels first; N is the number of wrong ones.
 
     Args:
@@ -40,14 +40,14 @@ def ranking(score: Vector, suggested: Labels, given: Labels, true: Labels) -> di
         "ap": float(average_precision_score(wrong, score)),
         "auroc": float(roc_auc_score(wrong, score)),
         "precision_at_n": float(wrong[first].mean()),
-        "suggestions_right": float(right.mean()) if len(hits) else float("nan"),
+        "suggestions_right": float(right.mean()) if len(hits) else None,
     }
 
 
-def precision(found: Audit, wrong: Mask, count: int) -> dict[str, float]:
+def precision(found: Audit, wrong: Mask, count: int) -> dict[str, Any]:
     """Return which share of the first so many labels is wrong, as expected and in truth."""
     if count == 0:
-        return {"count": 0, "expected": float("nan"), "real": float("nan")}
+        return {"count": 0, "expected": None, "real": None}
     expected = found.expected_wrong(count) / count
     return {
         "count": count,

@@ -202,8 +202,12 @@ def cross_validated(
     if not file.is_file():
         _train_folds(run, setting, method, folds, data, folder)
     with np.load(file, allow_pickle=False) as found:
-        costs = {name: float(found[name]) for name in ("pflop", "cpu_seconds")}
-        return found["probabilities"], {**costs, "epochs": int(found["epochs"])}
+        seconds = float(found["cpu_seconds"])
+        return found["probabilities"], {
+            "pflop": float(found["pflop"]),
+            "cpu_seconds": None if np.isnan(seconds) else seconds,  # of a resumed fold, not known
+            "epochs": int(found["epochs"]),
+        }
 
 
 def folds_of(setting: Setting, seed: int) -> list[tuple[str, int]]:

@@ -104,11 +104,12 @@ def _share_after(case: Case) -> float | None:
     return float((own["finish_cpu_seconds"] + own["audit_cpu_seconds"]) / own["cpu_seconds"])
 
 
-def _cell(values: Iterable[float], scale: float = 100, *, signed: bool = False) -> str:
-    """Return mean and spread as text."""
-    mean, spread = mean_and_spread([scale * value for value in values])
-    if np.isnan(mean):
-        return "–"
+def _cell(values: Iterable[float | None], scale: float = 100, *, signed: bool = False) -> str:
+    """Return mean and spread of the known values as text."""
+    known = [scale * value for value in values if value is not None]
+    if not known:
+        return ""
+    mean, spread = mean_and_spread(known)
     text = f"{mean:+.1f}" if signed else f"{mean:.1f}"
     return text if np.isnan(spread) else f"{text} ± {spread:.1f}"
 
@@ -137,9 +138,7 @@ def _precision_table(groups: Sequence[list[Case]]) -> str:
 
 def _with_n(values: Sequence[float], usual: int) -> str:
     """Return a cell that says n if it differs from that of the row."""
-    if not values:
-        return ""
-    return _cell(values) + ("" if len(values) == usual else f" (n = {len(values)})")
+    return _cell(values) + (f" (n = {len(values)})" if 0 < len(values) < usual else "")
 
 
 def _rate_table(groups: Sequence[list[Case]]) -> str:
@@ -209,16 +208,14 @@ def _rival_table(groups: Sequence[list[Case]]) -> str:
 def _cost_table(groups: Sequence[list[Case]]) -> str:
     rows = []
     for group in groups:
-        timed = [c["ours"] for c in group if c["ours"].get("cpu_seconds") is not None]
-        row = [group[0]["title"]]
-        row.append(_cell((own["pflop"] for own in timed), 1000) if timed else "")
-        for name in ("cpu_seconds", "finish_cpu_seconds"):
-            row.append(_cell((own[name] for own in timed), 1) if timed else "")
-        row.append(_cell(_own(group, "audit_cpu_seconds"), 1))
+        own = [case["ours"] for case in group]
+        row = [group[0]["title"], _cell((each.get("pflop") for each in own), 1000)]
+        for name in ("cpu_seconds", "finish_cpu_seconds", "audit_cpu_seconds"):
+            row.append(_cell((each.get(name) for each in own), 1))
         for name in ("ce-3", "ce-5"):
-            found = [c["rivals"][name] for c in group if name in c["rivals"]]
-            row.append(_cell((each["pflop"] for each in found), 1000) if found else "")
-            row.append(_cell((each["cpu_seconds"] for each in found), 1) if found else "")
+            found = [case["rivals"][name] for case in group if name in case["rivals"]]
+            row.append(_cell((each["pflop"] for each in found), 1000))
+            row.append(_cell((each["cpu_seconds"] for each in found), 1))
         rows.append(row)
     head = ["data", "TFLOP", "training", "last pass", "audit"]
     return _table([*head, "3 folds: TFLOP", "s", "5 folds: TFLOP", "s"], rows)
