@@ -126,5 +126,5 @@ def cleanlab_finds(p: Matrix, given: Labels, true: Labels) -> dict[str, Any]:
         "ap_by_score": {name: each["ap"] for name, each in ranked.items()},
         "calibration_error": calibration_error(unsure, wrong),
         "rate_by_joint": 1 - float(np.trace(estimate_joint(given, p))),
-        "rate_by_issues": num_label_issues(given, p) / len(given),
+        "rate_by_issues": float(num_label_issues(given, p) / len(given)),
     }
