@@ -52,4 +52,4 @@ def test_the_report_can_be_left_out(run, capsys):
 
 def test_an_unknown_evidence_is_refused_with_those_there_are(run, capsys):
     assert main(["audit", str(run), "--evidence", "stars"]) == 2
-    assert "there are: consensus, heads, neighbours, network" in capsys.readouterr().err
+    assert "there are: consensus, dynamics, heads, neighbours, network" in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_an_npz_file_can_be_cleaned(here, capsys):
         (["photos", "--minutes", "0"], "--minutes must be"),
         (["photos", "--run", "photos/run"], "would be inside the data"),
         (["photos", "--run", "full"], "full is not empty and not a run folder"),
-        (["photos/one"], "holds no images in class folders"),
+        (["photos/one"], "no two class folders with images"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_measured(words, message, here, capsys):

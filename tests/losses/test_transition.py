@@ -13,7 +13,7 @@ import reference
 from unswayed import UsageError
 from unswayed.losses import LOSSES
 from unswayed.losses.transition import given_matrix
-from unswayed.noise.estimate import anchor_matrix
+from unswayed.noise.estimate import anchor_matrix, confident_matrix
 
 T = 0.6 * np.eye(4) + 0.1
 NAMES = ["forward", "backward"]
@@ -124,6 +124,15 @@ def test_forward_estimates_by_the_anchors_of_the_best_network(network, overview)
     loss.before_epoch(now)
     p = now.look(network, now.rows).double().numpy()
     expected = 0.8 * reference.anchor_matrix(p, 50) + 0.2 * np.eye(4)
+    assert loss.matrix.numpy() == pytest.approx(expected, abs=1e-6)
+
+
+def test_forward_may_estimate_by_all_confident_predictions(network, overview):
+    facts = {"classifier": network, "num_classes": 4, "known_matrix": None}
+    loss = LOSSES.build("forward", facts, matrix="confident")
+    now = overview(5, network)
+    loss.before_epoch(now)
+    expected = confident_matrix(now.look(network, now.holdout), now.given[now.holdout])
     assert loss.matrix.numpy() == pytest.approx(expected, abs=1e-6)
 
 

@@ -2,8 +2,8 @@
 
 Evidences err in different ways. A network that has memorised wrong labels defends them; neighbours
 in poor features are blind; linear heads on few samples overfit. So each is judged by the others:
-how well does it rank the labels that the rest, on average, holds to be wrong? The one that agrees
-best is used.
+how well does it rank the labels that the rest, on average, holds to be wrong? The ones that agree
+best are used, together if they agree equally well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 CLOSE = 0.005
-"""Evidences whose agreement differs by less are equally good; the first of `PREFERRED` is taken."""
+"""Evidences whose agreement differs by less are equally good."""
 
 PREFERRED = ("network", "consensus", "heads", "neighbours", "dynamics")
 
@@ -52,7 +52,7 @@ def qualities(p_wrong: Mapping[str, Vector]) -> dict[str, float]:
     return found
 
 
-def choose(agreement: Mapping[str, float]) -> str:
-    """Return the name of the evidence to use."""
+def choose(agreement: Mapping[str, float]) -> list[str]:
+    """Return the names of the evidences to use."""
     top = max(agreement.values())
-    return next(name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE)
+    return [name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE]

@@ -10,7 +10,7 @@ offset for every given class makes the mean of P(wrong) the estimated share of w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -155,6 +155,24 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
         slope,
         support,
         reliability,
+    )
+
+
+def together(judgements: Sequence[Judgement], given: Rows) -> Judgement:
+    """Return the mean of P(wrong); what else there is to say comes from the first judgement."""
+    first = judgements[0]
+    if len(judgements) == 1:
+        return first
+    p_wrong = np.mean([each.p_wrong for each in judgements], axis=0)
+    more = p_wrong / np.maximum(first.p_wrong, 1e-300)
+    is_given = first.top == given[:, None]
+    p_top = np.where(is_given, 1 - p_wrong[:, None], first.p_top * more[:, None])
+    order = np.argsort(-p_top, axis=1, kind="stable")
+    return first._replace(
+        p_wrong=p_wrong,
+        p_suggested=first.p_suggested * more,
+        top=np.take_along_axis(first.top, order, 1),
+        p_top=np.take_along_axis(p_top, order, 1),
     )
 
 

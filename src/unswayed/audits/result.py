@@ -83,7 +83,7 @@ class Audit:
     p_wrong: Vector  # (N,)
     p_suggested: Vector  # (N,)
     noise: NoiseEstimate
-    evidence: str  # the one that was used
+    evidence: str  # the ones that were used, joined by ' + '
     qualities: Mapping[str, float] = field(default_factory=dict)
     flags: Mapping[int, str] = field(default_factory=dict)  # row -> words of `FLAGS`
     top: NDArray[np.int64] | None = None  # (N, 3) the most probable classes, the given label known

@@ -16,7 +16,7 @@ from unswayed.audits.evidence import EVIDENCE, Evidence, Inputs, Remembered
 from unswayed.audits.evidence.neighbours import nearest
 from unswayed.audits.flags import flags_of, outliers
 from unswayed.audits.opinion import Opinion, opinion_of
-from unswayed.audits.posterior import Judgement, Noise, judge_by, noise_of
+from unswayed.audits.posterior import Judgement, Noise, judge_by, noise_of, together
 from unswayed.audits.result import Audit, NoiseEstimate
 from unswayed.data.dataset import check_labels
 from unswayed.errors import UsageError
@@ -173,15 +173,18 @@ def judge(
             f"the evidence {evidence!r} cannot be used here; there are: {', '.join(judged)}"
         )
     memorised = has_memorised(part, judged)
-    shown = [honest(part, judged)] if memorised else compared(judged)
-    rate, error = rate_of(shown)
+    shown, held_out = compared(judged), honest(part, judged)
+    if memorised and held_out is not None:
+        shown = [held_out]  # memorised labels have bent even the features of the rest
+    rate, error = rate_of(shown, held_out)
     labelled = np.bincount(part.labels, minlength=len(classes))
     noise = noise_of(shown[0].counts, rate, labelled)
     judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
     agreement = qualities({name: each.p_wrong for name, each in judgements.items()})
-    early = "dynamics" if memorised and "dynamics" in judged else None
-    chosen = evidence or early or choose(agreement)
-    best = judgements[chosen]
+    chosen = [evidence] if evidence else choose(agreement)
+    if memorised and "dynamics" in judged and not evidence:
+        chosen = ["dynamics"]  # it remembers how labels were learnt; the others know the result
+    best = together([judgements[name] for name in chosen], part.labels)
     weak = next(judgements[name] for name in PREFERRED if name in judged).support <= WEAK
     close = nearest(part)[0][:, :SHOWN] if part.features is not None and len(part) > 2 else None
     groups, leaks = groups_of(inputs, pictures), leaks_of(inputs, pictures)
@@ -194,7 +197,7 @@ def judge(
         p_wrong=best.p_wrong[twin],
         p_suggested=best.p_suggested[twin],
         noise=with_intervals(rate, error, best.joint, shown[0].counts, len(part), weak=weak),
-        evidence=chosen,
+        evidence=" + ".join(chosen),
         qualities=agreement,
         flags=flags_of(p_top, outliers(part)[twin], groups, leaks, inputs.labels),
         top=best.top[twin],
@@ -236,9 +239,12 @@ def compared(judged: dict[str, Judged]) -> list[Confident]:
     return found or [judged["network"].confident()]
 
 
-def honest(inputs: Inputs, judged: dict[str, Judged]) -> Confident:
-    """Return what held-out rows tell: memorised labels have bent even the features of the rest."""
-    return judged["network"].confident(np.flatnonzero(~inputs.trained))
+def honest(inputs: Inputs, judged: dict[str, Judged]) -> Confident | None:
+    """Return what the network tells of rows that it was not trained on, if they are enough."""
+    rows = np.flatnonzero(~inputs.trained)
+    if "network" not in judged or len(rows) < ENOUGH:
+        return None
+    return judged["network"].confident(rows)
 
 
 def _judgement(judged: Judged, inputs: Inputs, noise: Noise) -> Judgement:
@@ -250,7 +256,7 @@ def _judgement(judged: Judged, inputs: Inputs, noise: Noise) -> Judgement:
     return judge_by(judged.evidence, inputs, noise, unseen)
 
 
-def rate_of(shown: Sequence[Confident]) -> tuple[float, float]:
+def rate_of(shown: Sequence[Confident], held_out: Confident | None = None) -> tuple[float, float]:
     """Return the share of wrong labels and its standard error.
 
     Mistakes of an evidence add to the rate that it tells, so the lowest is the best. The error has
@@ -262,6 +268,7 @@ def rate_of(shown: Sequence[Confident]) -> tuple[float, float]:
     rate = lowest.rate
     rng = np.random.default_rng(0)
     draws = [lowest.resampled(rng).rate for _ in range(DRAWS)]
+    rates += [held_out.rate] if held_out is not None else []
     between = np.std(rates, ddof=1) if len(rates) > 1 else MODEL * rate
     return rate, float(np.sqrt(np.var(draws) + between**2 + (MODEL * rate) ** 2))
 

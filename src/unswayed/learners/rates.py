@@ -9,7 +9,7 @@ from annotated_types import Ge, Lt
 from torch import Tensor, nn
 
 from unswayed.errors import UsageError
-from unswayed.noise.estimate import disagreement_rate, mixture_rate
+from unswayed.noise.estimate import confident_noise, mixture_rate
 from unswayed.types import Overview
 
 RateOption = Literal["estimate", "known"] | Annotated[float, Ge(0), Lt(1)]
@@ -18,11 +18,10 @@ RateOption = Literal["estimate", "known"] | Annotated[float, Ge(0), Lt(1)]
 class NoiseRate(nn.Module):
     """A noise rate that a run can find out by itself.
 
-    "estimate" takes the smallest disagreement with the held-out given labels so far: a network
-    that has not seen them cannot agree with wrong ones, so what it misses is noise and its own
-    errors: an upper bound, close where the network is good and far too high where it is not, as
-    the lab notebook shows. Without a hold-out it is the weight of the large losses in a mixture of
-    two Gaussians.
+    "estimate" compares the held-out given labels with the network's predictions, which are right
+    where they are most confident; that trend tells the share of wrong labels. The network's own
+    mistakes can only add to it, so the smallest estimate so far counts. Without a hold-out it is
+    the weight of the large losses in a mixture of two Gaussians.
     """
 
     value: Tensor
@@ -48,7 +47,8 @@ class NoiseRate(nn.Module):
             return
         if len(overview.holdout):
             rows = overview.holdout
-            found = disagreement_rate(overview.look(overview.network, rows), overview.given[rows])
+            p = overview.look(overview.network, rows)
+            found = self.value.new_tensor(confident_noise(p, overview.given[rows]).rate)
             # An untrained network disagrees for other reasons: only the best one counts.
             found = found if overview.epoch == 1 else torch.minimum(found, self.value)
         else:

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
 from unswayed.losses.best import Best
-from unswayed.noise.estimate import anchor_matrix
+from unswayed.noise.estimate import anchor_matrix, confident_matrix
 from unswayed.noise.matrix import stochastic
 from unswayed.schedules import restart_epoch
 from unswayed.types import Fraction, Overview
 
 Matrix = NDArray[np.float64]
-MatrixOption = Literal["estimate", "known"] | list[list[float]]
+MatrixOption = Literal["estimate", "confident", "known"] | list[list[float]]
 
 
 class Corrected(Loss):
@@ -52,7 +52,9 @@ class Corrected(Loss):
             num_classes: K.
             classifier: the network that is trained; needed where T is estimated.
             known_matrix: the realised T, where true labels are known.
-            matrix: T: "estimate" it, take the "known" one from the true labels, or its rows.
+            matrix: T: "estimate" it from anchors as the paper does, or from all "confident"
+                predictions of held-out samples; take the "known" one from the true labels, or its
+                rows.
             warmup: share of the training that goes into the estimate, half if not given; then it
                 begins anew.
             percentile: predictions at or above this percentile of their class are outliers and no
@@ -60,17 +62,21 @@ class Corrected(Loss):
             identity: α, T is replaced by (1 - α) T + α I.
         """
         super().__init__()
-        for option, value in (("warmup", warmup), ("percentile", percentile)):
-            if value is not None and matrix != "estimate":
-                raise UsageError(
-                    f"loss.{option} is for an estimate; leave it out, or set loss.matrix=estimate"
-                )
+        if warmup is not None and matrix not in ("estimate", "confident"):
+            raise UsageError(
+                "loss.warmup is for an estimate; leave it out, or set loss.matrix=estimate"
+            )
+        if percentile is not None and matrix != "estimate":
+            raise UsageError(
+                "loss.percentile is for anchors; leave it out, or set loss.matrix=estimate"
+            )
+        self.anchors = matrix == "estimate"
         self.warmup, self.identity = warmup or 0.5, identity
         self.percentile = 97.0 if percentile is None else percentile
         self.best: Best | None = None
         self.register_buffer("matrix", torch.eye(num_classes))
         self.register_buffer("estimated", torch.tensor(False))
-        if matrix == "estimate":
+        if matrix in ("estimate", "confident"):
             if classifier is None:
                 raise UsageError("to estimate its matrix, this loss needs the classifier")
             self.best = Best(classifier)
@@ -94,11 +100,18 @@ class Corrected(Loss):
         self.best.offer(overview.network, _fit(overview))
         if overview.epoch < restart_epoch(self.warmup, overview.epochs):
             return
-        p = overview.look(self.best.network, overview.rows).cpu().double().numpy()
-        self.use(mixed(anchor_matrix(p, self.percentile), self.identity))
+        self.use(mixed(self.found(overview, self.best.network), self.identity))
         # What is evaluated may be an average of the weights that are trained: both go back.
         self.best.restore(*self.trained, overview.network)
         self.estimated.fill_(True)
+
+    def found(self, overview: Overview, network: nn.Module) -> Matrix:
+        """Estimate T."""
+        if self.anchors:
+            p = overview.look(network, overview.rows).cpu().double().numpy()
+            return anchor_matrix(p, self.percentile)
+        rows = overview.holdout if len(overview.holdout) else overview.rows
+        return confident_matrix(overview.look(network, rows), overview.given[rows])
 
     def findings(self) -> dict[str, Any]:
         """Return T, once it is estimated."""

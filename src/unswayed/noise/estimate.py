@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unswayed.randomness import bits
+
 Matrix = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
@@ -60,15 +62,6 @@ def clean_probability(losses: Tensor) -> Tensor:
 def mixture_rate(losses: Tensor) -> Tensor:
     """Return the share of wrong labels as the weight of the large losses (n,) in a mixture."""
     return 1 - clean_probability(losses).mean()
-
-
-def disagreement_rate(p: Tensor, given: Tensor) -> Tensor:
-    """Return the share of given labels (n,) that predictions p (n, K) disagree with.
-
-    On samples that were not trained on it is an upper bound of the share of wrong labels: it counts
-    the network's own mistakes as well.
-    """
-    return (p.argmax(dim=1) != given).float().mean()
 
 
 def anchor_matrix(p: Matrix, percentile: float = 97.0) -> Matrix:
@@ -146,9 +139,9 @@ def compare_confident(
         confidence: (N,) any number that grows with it.
         given: (N,) labels.
         classes: K.
-        ties: (N,) what comes first of equal confidence; by rows if not given.
+        ties: (N,) what comes first of equal confidence; drawn by row if not given.
     """
-    first = np.arange(len(given)) if ties is None else ties
+    first = bits(0, "ties", np.arange(len(given))) if ties is None else ties
     order = np.lexsort((first, -confidence, predicted))
     size = np.bincount(predicted, minlength=classes)
     begins = np.cumsum(size) - size
@@ -163,6 +156,25 @@ def compare_confident(
     sure = rank < SURE
     np.add.at(counts, (given[sure], predicted[sure]), 1.0)
     return Confident(differing, seen, counts, float(differs.mean()))
+
+
+def confident_noise(p: Tensor, given: Tensor) -> Confident:
+    """Compare given labels (n,) with the predictions p (n, K) of a network that never saw them."""
+    confidence, predicted = p.double().cpu().max(dim=1)
+    return compare_confident(predicted.numpy(), confidence.numpy(), given.cpu().numpy(), p.shape[1])
+
+
+def confident_matrix(p: Tensor, given: Tensor) -> Matrix:
+    """Return T, (K, K), whose row i says how samples are labelled that are most surely of class i.
+
+    A class of few such samples is labelled like the others: one sample's worth of that is added.
+    """
+    counts = confident_noise(p, given).counts.T
+    wrong = 1 - float(np.trace(counts)) / max(counts.sum(), 1)
+    even = np.full(counts.shape, wrong / max(len(counts) - 1, 1))
+    np.fill_diagonal(even, 1 - wrong)
+    found: Matrix = (counts + even) / (counts.sum(axis=1, keepdims=True) + 1)
+    return found
 
 
 def confident_joint(
