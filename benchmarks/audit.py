@@ -40,6 +40,7 @@ from audit_settings import (
     cost_of,
     cross_validated,
     folds_of,
+    kept,
     missing,
     ours,
     settings,
@@ -62,7 +63,7 @@ class Case(NamedTuple):
     given: Labels
     true: Labels
     features: NDArray[np.float32]
-    judge: Callable[[str | None], Audit]  # by the name of an evidence, or by our own choice
+    judge: Callable[[], Audit]
     run: Run | None
     folder: Path
 
@@ -76,16 +77,16 @@ def case_of(setting: Setting, seed: int, runs: Path, data: Path | None) -> Case:
         assert samples.true is not None
         assert features is not None
         inner = features.float().numpy()
-        return Case(samples.given, samples.true, inner, lambda name: audit(run, name), run, folder)
+        return Case(samples.given, samples.true, inner, lambda: audit(run), run, folder)
     assert data is not None
     found = photos(data / setting.needs, runs)
     recipe = Recipe.load(setting.recipe, *setting.options(seed, data))
     noise = recipe.build("noise", {"num_classes": len(found.classes)})
     given = noise.corrupt(found.true, keys_of(found.ids.tolist()), seed)
 
-    def judge(name: str | None) -> Audit:
+    def judge() -> Audit:
         classes = found.classes.tolist()
-        return find_wrong_labels(given, features=found.features, classes=classes, evidence=name)
+        return find_wrong_labels(given, features=found.features, classes=classes)
 
     return Case(given, found.true, found.features, judge, None, folder)
 
@@ -96,12 +97,12 @@ def measured(
     """Return all numbers of a setting with one seed."""
     case = case_of(setting, seed, runs, data)
     began = time.process_time()
-    found = case.judge(None)
+    found = case.judge()
     seconds = time.process_time() - began
-    single = {}
-    for name in found.qualities:
-        alone = case.judge(name)
-        single[name] = ranking(alone.p_wrong, alone.suggested, case.given, case.true)["ap"]
+    single = {
+        name: ranking(p_wrong, found.suggested, case.given, case.true)["ap"]
+        for name, p_wrong in found.p_wrong_by.items()
+    }
     costs = cost_of(case.run) if case.run else {}
     return {
         "setting": setting.name,
@@ -122,8 +123,10 @@ def _rivals(
         return
     for name, (p, seconds) in on_features(case.features, case.given, case.folder, seed).items():
         yield name, {**cleanlab_finds(p, case.given, case.true), "cpu_seconds": seconds}
-    if case.run is not None and which == "all":
+    if case.run is not None and which in ("all", "kept"):
         for method, folds in folds_of(setting, seed):
+            if which == "kept" and not kept(case.run, method, folds):
+                continue
             p, cost = cross_validated(case.run, setting, method, folds, data)
             yield f"{method}-{folds}", {**cleanlab_finds(p, case.given, case.true), **cost}
 
@@ -152,9 +155,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these settings only")
     parser.add_argument(
         "--rivals",
-        choices=("all", "features", "none"),
+        choices=("all", "kept", "features", "none"),
         default="all",
-        help="features: only those that train no network",
+        help="kept: no folds that are not trained yet; features: none that train a network",
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be trained")
     parser.add_argument("--save", metavar="DIR", help="write audit.json and audit.md there")

@@ -210,6 +210,11 @@ def cross_validated(
         }
 
 
+def kept(run: Run, method: str, folds: int) -> bool:
+    """Return whether a cross-validation was made before."""
+    return (run.path.parent / f"{method}-{folds}" / "probabilities.npz").is_file()
+
+
 def folds_of(setting: Setting, seed: int) -> list[tuple[str, int]]:
     """Return method and number of folds of each cross-validation.
 

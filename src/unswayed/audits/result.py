@@ -84,7 +84,8 @@ class Audit:
     p_suggested: Vector  # (N,)
     noise: NoiseEstimate
     evidence: str  # the ones that were used, joined by ' + '
-    qualities: Mapping[str, float] = field(default_factory=dict)
+    qualities: Mapping[str, float] = field(default_factory=dict)  # agreement of each with the rest
+    p_wrong_by: Mapping[str, Vector] = field(default_factory=dict, repr=False)  # evidence -> (N,)
     flags: Mapping[int, str] = field(default_factory=dict)  # row -> words of `FLAGS`
     top: NDArray[np.int64] | None = None  # (N, 3) the most probable classes, the given label known
     p_top: Vector | None = None  # (N, 3) their probabilities

@@ -199,6 +199,7 @@ def judge(
         noise=with_intervals(rate, error, best.joint, shown[0].counts, len(part), weak=weak),
         evidence=" + ".join(chosen),
         qualities=agreement,
+        p_wrong_by={name: each.p_wrong[twin] for name, each in judgements.items()},
         flags=flags_of(p_top, outliers(part)[twin], groups, leaks, inputs.labels),
         top=best.top[twin],
         p_top=p_top,
