@@ -35,6 +35,9 @@ MODEL = 0.09
 """Standard error of the rate, as a share of it, where samples are many: what was measured on sets
 of labels whose truth is known (docs/audit.md)."""
 
+SHORT_LONG = (10, 30)
+"""Epochs up to which a training is short, and from which on it is long."""
+
 DRAWS = 200
 """Of the bootstrap."""
 
@@ -176,7 +179,7 @@ def judge(
     shown, held_out = compared(judged), honest(part, judged)
     if memorised and held_out is not None:
         shown = [held_out]  # memorised labels have bent even the features of the rest
-    rate, error = rate_of(shown, held_out)
+    rate, error = rate_of(shown, held_out, None if memorised else over_time(part, judged))
     labelled = np.bincount(part.labels, minlength=len(classes))
     noise = noise_of(shown[0].counts, rate, labelled)
     judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
@@ -257,7 +260,24 @@ def _judgement(judged: Judged, inputs: Inputs, noise: Noise) -> Judgement:
     return judge_by(judged.evidence, inputs, noise, unseen)
 
 
-def rate_of(shown: Sequence[Confident], held_out: Confident | None = None) -> tuple[float, float]:
+def over_time(inputs: Inputs, judged: dict[str, Judged]) -> tuple[Confident, float] | None:
+    """Return what the whole training tells, and how far to follow it rather than its end.
+
+    The more often a network has seen a label, the more its confidence hangs on that label: right
+    ones look sure, and wrong ones hide among the unsure. Early epochs do not know that yet.
+    """
+    if "dynamics" not in judged or inputs.records is None:
+        return None
+    few, many = SHORT_LONG
+    weight = float(np.clip((len(inputs.records.loss) - few) / (many - few), 0.0, 1.0))
+    return judged["dynamics"].confident(), weight
+
+
+def rate_of(
+    shown: Sequence[Confident],
+    held_out: Confident | None = None,
+    during: tuple[Confident, float] | None = None,
+) -> tuple[float, float]:
     """Return the share of wrong labels and its standard error.
 
     Mistakes of an evidence add to the rate that it tells, so the lowest is the best. The error has
@@ -266,9 +286,10 @@ def rate_of(shown: Sequence[Confident], held_out: Confident | None = None) -> tu
     """
     rates = [each.rate for each in shown]
     lowest = shown[int(np.argmin(rates))]
-    rate = lowest.rate
+    training, weight = during or (lowest, 0.0)
+    rate = (1 - weight) * lowest.rate + weight * training.rate
     rng = np.random.default_rng(0)
-    draws = [lowest.resampled(rng).rate for _ in range(DRAWS)]
+    draws = [(training if weight > 0.5 else lowest).resampled(rng).rate for _ in range(DRAWS)]
     rates += [held_out.rate] if held_out is not None else []
     between = np.std(rates, ddof=1) if len(rates) > 1 else MODEL * rate
     return rate, float(np.sqrt(np.var(draws) + between**2 + (MODEL * rate) ** 2))
