@@ -33,7 +33,7 @@ CAUTION = 0.9
 """Share of the fitted slope that is used. The fit holds that labels and evidence err independently;
 people and networks are often misled by the same images, so margins mean a little less."""
 
-PAIRS, CLASS = 20.0, 50.0
+PAIRS, CLASS = 20.0, 1000.0
 """Samples of a true class, and of a given one, at which they count as much as all classes."""
 
 TOP = 3
@@ -51,6 +51,7 @@ class Noise(NamedTuple):
     log_matrix: Tensor  # (K, K) log T, a row for each given label, a column for each true class
     trust: float  # λ
     class_rates: Vector  # (K,) share of wrong labels by given label
+    class_counts: Vector  # (K,) samples that tell it
 
 
 class Judgement(NamedTuple):
@@ -82,11 +83,12 @@ def noise_of(counts: Vector, rate: float, labelled: Rows) -> Noise:
     even = np.full((classes, classes), easy / max(classes - 1, 1))
     np.fill_diagonal(even, 1 - easy)
     matrix = (counts + PAIRS * even) / (counts.sum(axis=0) + PAIRS)
-    own = (wrong.sum(axis=1) + CLASS * easy) / (counts.sum(axis=1) + CLASS)
+    told = counts.sum(axis=1)
+    own = wrong.sum(axis=1) / np.maximum(told, 1)
     mean = float((own * labelled).sum() / max(labelled.sum(), 1))
-    rates = np.clip(own * (rate / mean if mean > 0 else 1.0), SMALLEST, 1 - SMALLEST)
+    rates = np.clip(own * (rate / mean if mean > 0 else 1.0), 0, 1)
     log_matrix = torch.from_numpy(np.log(np.maximum(matrix, SMALLEST))).float()
-    return Noise(rate, log_matrix, concentration(wrong), rates)
+    return Noise(rate, log_matrix, concentration(wrong), rates, told)
 
 
 def concentration(wrong: Vector) -> float:
@@ -132,15 +134,16 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
             yield at, own.squeeze(1) - others.logsumexp(dim=1), others
 
     log_odds = np.concatenate([odds.double().numpy() for _, odds, _ in scores()])
-    p_wrong = _fitted(log_odds, inputs.labels, noise.class_rates)
+    p_wrong = _fitted(log_odds, inputs.labels, noise)
     classes = np.empty((len(inputs), min(TOP, inputs.num_classes - 1) + 1), dtype=np.int64)
     p = np.empty(classes.shape)
-    joint = np.zeros((inputs.num_classes, inputs.num_classes))
+    total = torch.zeros(inputs.num_classes, inputs.num_classes, dtype=torch.float64)
     for at, _, others in scores():
         each = others.softmax(dim=1).double() * torch.from_numpy(p_wrong[at])[:, None]
-        np.add.at(joint, inputs.labels[at], each.numpy())
+        total.index_add_(0, inputs.given[at], each)
         values, best = each.topk(classes.shape[1] - 1, dim=1)
         classes[at, 1:], p[at, 1:] = best.numpy(), values.numpy()
+    joint = total.numpy()
     classes[:, 0], p[:, 0] = inputs.labels, 1 - p_wrong
     joint[np.diag_indices(len(joint))] = np.bincount(inputs.labels, p[:, 0], len(joint))
     order = np.argsort(-p, axis=1, kind="stable")[:, :TOP]
@@ -176,12 +179,23 @@ def together(judgements: Sequence[Judgement], given: Rows) -> Judgement:
     )
 
 
-def _fitted(log_odds: Vector, given: Rows, rates: Vector) -> Vector:
-    """Return P(wrong), whose mean over each given class is the class's rate."""
-    p_wrong = np.empty(len(log_odds))
-    for label in np.unique(given):
+def _fitted(log_odds: Vector, given: Rows, noise: Noise) -> Vector:
+    """Return P(wrong), whose mean is the rate.
+
+    One offset for all classes makes it so. A class of many confident samples has an offset of its
+    own, by the share of wrong labels among those; smaller ones lie between.
+    """
+    rate = float(np.clip(noise.rate, SMALLEST, 1 - SMALLEST))
+    p_wrong: Vector = expit(-(log_odds + _offset(log_odds, rate)))
+    labels, count = np.unique(given, return_counts=True)
+    own = noise.class_counts[labels] / (noise.class_counts[labels] + CLASS)
+    usual = np.bincount(given, p_wrong)[labels] / count
+    wanted = own * noise.class_rates[labels] + (1 - own) * usual
+    total = float((wanted * count).sum() / count.sum())
+    wanted = np.clip(wanted * (rate / total if total > 0 else 1.0), SMALLEST, 1 - SMALLEST)
+    for label, share in zip(labels.tolist(), wanted.tolist(), strict=True):
         mine = given == label
-        p_wrong[mine] = expit(-(log_odds[mine] + _offset(log_odds[mine], float(rates[label]))))
+        p_wrong[mine] = expit(-(log_odds[mine] + _offset(log_odds[mine], share)))
     return p_wrong
 
 

@@ -47,7 +47,7 @@ SHOWN = 5
 WEAK = 0.5
 """If labels bear out no more of the noise than that, a weak model may be the reason for it."""
 
-MEMORISED = 0.15
+MEMORISED = 0.25
 """More agreement than that with labels that were trained on than with others is memory."""
 
 Vector = NDArray[np.float64]
