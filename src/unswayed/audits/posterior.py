@@ -39,6 +39,10 @@ PAIRS, CLASS = 20.0, 1000.0
 TOP = 3
 """Classes that are kept of each row, the most probable first."""
 
+RARE = 10.0
+"""Samples of a class at which what is said of them counts as much as what is said of all: of a
+class that is hardly there, nothing has been learnt."""
+
 LIMIT, SMALLEST, BINS = 60.0, 1e-6, 12
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -189,7 +193,7 @@ def _fitted(log_odds: Vector, given: Rows, noise: Noise) -> Vector:
     p_wrong: Vector = expit(-(log_odds + _offset(log_odds, rate)))
     labels, count = np.unique(given, return_counts=True)
     own = noise.class_counts[labels] / (noise.class_counts[labels] + CLASS)
-    usual = np.bincount(given, p_wrong)[labels] / count
+    usual = (np.bincount(given, p_wrong)[labels] + RARE * rate) / (count + RARE)
     wanted = own * noise.class_rates[labels] + (1 - own) * usual
     total = float((wanted * count).sum() / count.sum())
     wanted = np.clip(wanted * (rate / total if total > 0 else 1.0), SMALLEST, 1 - SMALLEST)
