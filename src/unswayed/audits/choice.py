@@ -3,7 +3,8 @@
 Evidences err in different ways. A network that has memorised wrong labels defends them; neighbours
 in poor features are blind; linear heads on few samples overfit. So each is judged by the others:
 how well does it rank the labels that the rest, on average, holds to be wrong? The ones that agree
-best are used, together if they agree equally well.
+best are used, together if they agree equally well. Two alone agree with each other as well as the
+other way round; of two, the one counts that explains the given labels better.
 """
 
 from __future__ import annotations
@@ -52,7 +53,14 @@ def qualities(p_wrong: Mapping[str, Vector]) -> dict[str, float]:
     return found
 
 
-def choose(agreement: Mapping[str, float]) -> list[str]:
-    """Return the names of the evidences to use."""
+def choose(agreement: Mapping[str, float], costs: Mapping[str, float]) -> list[str]:
+    """Return the names of the evidences to use.
+
+    Args:
+        agreement: of each with the others.
+        costs: mean of -log P(given label) by each, of labels that it has not seen.
+    """
+    if len(agreement) == 2:
+        return [min(costs, key=lambda name: costs[name])]
     top = max(agreement.values())
     return [name for name in PREFERRED if agreement.get(name, -1.0) >= top - CLOSE]

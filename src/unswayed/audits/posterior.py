@@ -69,6 +69,7 @@ class Judgement(NamedTuple):
     joint: Vector  # (K, K) expected share of samples by given (rows) and true class
     slope: float
     support: float  # share of the noise with which labels are explained best
+    cost: float  # mean of -log P(given label) of labels that were not seen
     reliability: tuple[Bin, ...]
 
 
@@ -124,7 +125,7 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
         noise: what is known of it.
         unseen: rows whose labels the evidence has not seen.
     """
-    fitted, support, reliability = explain(evidence, inputs, noise, unseen)
+    fitted, cost, support, reliability = explain(evidence, inputs, noise, unseen)
     slope = CAUTION * fitted
 
     def scores() -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -161,6 +162,7 @@ def judge_by(evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows) -> 
         joint / len(inputs),
         slope,
         support,
+        cost,
         reliability,
     )
 
@@ -214,8 +216,8 @@ def _offset(scores: Vector, rate: float) -> float:
 
 def explain(
     evidence: Evidence, inputs: Inputs, noise: Noise, unseen: Rows
-) -> tuple[float, float, tuple[Bin, ...]]:
-    """Return the slope that explains given labels best, how much noise they bear out, and bins.
+) -> tuple[float, float, float, tuple[Bin, ...]]:
+    """Return the slope that explains labels best, its cost, the noise they bear out, and bins.
 
     A given label i has probability Σ_j p_j^s T[j, i]. The bins compare that, for the class that is
     most probable, with how often it is the label. A weak model differs from labels by its own
@@ -231,21 +233,21 @@ def explain(
     def fit(noisy: Tensor, precision: float) -> tuple[float, float]:
         """Return the smallest cost and its slope."""
 
-        def cost(log_slope: float) -> float:
+        def cost_of(log_slope: float) -> float:
             p = (beliefs * float(np.exp(log_slope))).softmax(dim=1)
             return float(-(p * noisy[labels]).sum(dim=1).clamp_min(1e-12).log().mean())
 
         found = minimize_scalar(
-            cost, bounds=(-3.0, 3.0), method="bounded", options={"xatol": precision}
+            cost_of, bounds=(-3.0, 3.0), method="bounded", options={"xatol": precision}
         )
         return float(found.fun), float(np.exp(found.x))
 
     none = torch.full_like(matrix, SMALLEST).fill_diagonal_(1.0)
     costs = [fit((1 - share) * none + share * matrix, 0.02)[0] for share in SHARES]
-    slope = fit(matrix, 1e-6)[1]
+    cost, slope = fit(matrix, 1e-6)
     expected, label = ((beliefs * slope).softmax(dim=1) @ matrix.T).max(dim=1)
     bins = _bins(expected.numpy(), (label == labels).numpy())
-    return slope, SHARES[int(np.argmin(costs))], bins
+    return slope, cost, SHARES[int(np.argmin(costs))], bins
 
 
 def _bins(expected: Vector, observed: NDArray[np.bool_]) -> tuple[Bin, ...]:

@@ -184,7 +184,8 @@ def judge(
     noise = noise_of(shown[0].counts, rate, labelled)
     judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
     agreement = qualities({name: each.p_wrong for name, each in judgements.items()})
-    chosen = [evidence] if evidence else choose(agreement)
+    costs = {name: each.cost for name, each in judgements.items()}
+    chosen = [evidence] if evidence else choose(agreement, costs)
     if memorised and "dynamics" in judged and not evidence:
         chosen = ["dynamics"]  # it remembers how labels were learnt; the others know the result
     best = together([judgements[name] for name in chosen], part.labels)
