@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unswayed.audits.evidence import Evidence, Inputs, register
 from unswayed.audits.evidence.neighbours import Neighbour, nearest
+from unswayed.audits.evidence.network import balance_of
 
 
 @register("consensus", paper="Iscen et al., CVPR 2022, eq. 3")
@@ -35,10 +36,10 @@ class Consensus(Evidence):
     def log_beliefs(self, inputs: Inputs) -> Iterator[Tensor]:
         """Yield (b, K)."""
         assert inputs.logits is not None
-        everyone = nearest(inputs)[0][:, : self.k]
+        everyone, balance = nearest(inputs)[0][:, : self.k], balance_of(inputs)
         p = torch.empty(len(inputs), inputs.num_classes, dtype=torch.float16)
         for part in inputs.chunks():
-            p[part] = inputs.logits[part].float().softmax(dim=1)
+            p[part] = (inputs.logits[part].float() + balance).softmax(dim=1)
         for part in inputs.chunks():
             total = torch.zeros(part.stop - part.start, inputs.num_classes)
             for column in everyone[part].long().T:
