@@ -72,6 +72,15 @@ class Judged(NamedTuple):
         )
 
 
+class Told(NamedTuple):
+    """What evidences tell about the noise."""
+
+    rate: float
+    error: float  # standard error of the rate
+    counts: Vector  # (K, K) of confident samples by given label (rows) and prediction (columns)
+    memorised: bool
+
+
 def audit(run: Run, evidence: str | None = None) -> Audit:
     """Judge the labels that a finished run was trained on.
 
@@ -175,19 +184,12 @@ def judge(
         raise UsageError(
             f"the evidence {evidence!r} cannot be used here; there are: {', '.join(judged)}"
         )
-    memorised = has_memorised(part, judged)
-    shown, held_out = compared(judged), honest(part, judged)
-    if memorised and held_out is not None:
-        shown = [held_out]  # memorised labels have bent even the features of the rest
-    rate, error = rate_of(shown, held_out, None if memorised else over_time(part, judged))
+    told = noise_told(part, judged)
     labelled = np.bincount(part.labels, minlength=len(classes))
-    noise = noise_of(shown[0].counts, rate, labelled)
+    noise = noise_of(told.counts, told.rate, labelled)
     judgements = {name: _judgement(each, part, noise) for name, each in judged.items()}
     agreement = qualities({name: each.p_wrong for name, each in judgements.items()})
-    costs = {name: each.cost for name, each in judgements.items()}
-    chosen = [evidence] if evidence else choose(agreement, costs)
-    if memorised and "dynamics" in judged and not evidence:
-        chosen = ["dynamics"]  # it remembers how labels were learnt; the others know the result
+    chosen = [evidence] if evidence else _chosen(judgements, agreement, told)
     best = together([judgements[name] for name in chosen], part.labels)
     weak = next(judgements[name] for name in PREFERRED if name in judged).support <= WEAK
     close = nearest(part)[0][:, :SHOWN] if part.features is not None and len(part) > 2 else None
@@ -200,7 +202,7 @@ def judge(
         suggested=best.suggested[twin],
         p_wrong=best.p_wrong[twin],
         p_suggested=best.p_suggested[twin],
-        noise=with_intervals(rate, error, best.joint, shown[0].counts, len(part), weak=weak),
+        noise=with_intervals(told, best.joint, len(part), weak=weak),
         evidence=" + ".join(chosen),
         qualities=agreement,
         p_wrong_by={name: each.p_wrong[twin] for name, each in judgements.items()},
@@ -221,6 +223,23 @@ def _judged(inputs: Inputs) -> dict[str, Judged]:
         if evidence.applies(inputs):
             found[name] = Judged(evidence, opinion_of(evidence, inputs), inputs)
     return found
+
+
+def noise_told(inputs: Inputs, judged: dict[str, Judged]) -> Told:
+    """Return what evidences tell about the noise before any label is judged."""
+    memorised = has_memorised(inputs, judged)
+    shown, held_out = compared(judged), honest(inputs, judged)
+    if memorised and held_out is not None:
+        shown = [held_out]  # memorised labels have bent even the features of the rest
+    during = None if memorised else over_time(inputs, judged)
+    return Told(*rate_of(shown, held_out, during), shown[0].counts, memorised)
+
+
+def _chosen(judgements: dict[str, Judgement], agreement: dict[str, float], told: Told) -> list[str]:
+    """Return the evidences to use; of a network that has memorised, the course of its training."""
+    if told.memorised and "dynamics" in judgements:
+        return ["dynamics"]
+    return choose(agreement, {name: each.cost for name, each in judgements.items()})
 
 
 def has_memorised(inputs: Inputs, judged: dict[str, Judged]) -> bool:
@@ -296,22 +315,21 @@ def rate_of(
     return rate, float(np.sqrt(np.var(draws) + between**2 + (MODEL * rate) ** 2))
 
 
-def with_intervals(
-    rate: float, error: float, joint: Vector, counts: Vector, samples: int, *, weak: bool
-) -> NoiseEstimate:
+def with_intervals(told: Told, joint: Vector, samples: int, *, weak: bool) -> NoiseEstimate:
     """Return the estimate with 90 % intervals, of every pair of classes as well.
 
     A pair is as uncertain as the rate, and as a count of the samples that showed it.
     """
-    shared = error / rate if rate > 0 else 0.0
-    relative = np.sqrt(shared**2 + 1 / (counts + 1))
+    rate = told.rate
+    shared = told.error / rate if rate > 0 else 0.0
+    relative = np.sqrt(shared**2 + 1 / (told.counts + 1))
     half = NINETY * (joint * relative + 1 / samples)
     wrong = joint.sum(axis=1) - np.diag(joint)
     np.fill_diagonal(half, NINETY * (wrong * shared + np.sqrt(wrong / samples) + 1 / samples))
     low, high = (np.clip(joint + sign * half, 0, 1) for sign in (-1, 1))
     # Where nothing was found, so many samples can still hide one in a few.
     hidden = 3 / max(samples, 1)
-    reach = NINETY * error
+    reach = NINETY * told.error
     lowest = 0.0 if weak else max(0.0, rate - reach)
     return NoiseEstimate(rate, lowest, min(1.0, max(rate + reach, hidden)), joint, low, high)
 
