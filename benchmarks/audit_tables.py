@@ -128,7 +128,7 @@ def _precision_table(groups: Sequence[list[Case]]) -> str:
     rows = []
     for group in groups:
         row = [group[0]["title"], str(len(group)), _cell(case["rate"] for case in group)]
-        row.append(f"**{_cell(_own(group, 'ap'))}**")
+        row.append(_cell(_own(group, "ap")))
         for name in names:
             aps = [case["rivals"][name]["ap"] for case in group if name in case["rivals"]]
             row.append(_with_n(aps, len(group)))
