@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import audit as audit_benchmark
 import audit_rivals
@@ -128,7 +130,7 @@ def test_the_audit_benchmark_measures_a_run_against_the_truth(tiny_runs):
     assert set(case["ap_by_evidence"]) == set(found.qualities)
     assert own["cpu_seconds"] > 0
     text = audit_tables.page([case])
-    assert f"| a few digits | 1 | 20.0 | **{100 * own['ap']:.1f}** |" in text
+    assert f"| a few digits | 1 | 20.0 | {100 * own['ap']:.1f} |" in text
 
 
 def test_a_finished_training_is_not_made_again_and_one_of_other_options_is_refused(
@@ -174,3 +176,9 @@ def test_votes_of_neighbours_leave_the_sample_itself_out():
         distances = [(float(((features[row] - f) ** 2).sum()), k) for k, f in enumerate(features)]
         near = [k for _, k in sorted(distances) if k != row][:10]
         assert votes[row] == pytest.approx([np.mean(given[near] == label) for label in range(3)])
+
+
+def test_the_committed_page_is_made_of_the_committed_numbers():
+    results = Path(__file__).parents[1] / "results"
+    cases = json.loads((results / "audit.json").read_text(encoding="utf-8"))["cases"]
+    assert (results / "audit.md").read_text(encoding="utf-8") == audit_tables.page(cases)
