@@ -22,6 +22,7 @@ from torch import Tensor
 
 from unswayed.audits.evidence import Evidence, Inputs
 from unswayed.audits.result import Bin
+from unswayed.noise.estimate import smoothed
 
 ROWS, NUMBERS = 10_000, 2**22
 """Rows and beliefs that the slope is fitted to at the most."""
@@ -81,18 +82,14 @@ def noise_of(counts: Vector, rate: float, labelled: Rows) -> Noise:
         rate: estimated share of wrong labels.
         labelled: (K,) samples with each label.
     """
-    classes = len(counts)
     wrong = counts.copy()
     np.fill_diagonal(wrong, 0)
-    easy = float(wrong.sum() / max(counts.sum(), 1))
-    even = np.full((classes, classes), easy / max(classes - 1, 1))
-    np.fill_diagonal(even, 1 - easy)
-    matrix = (counts + PAIRS * even) / (counts.sum(axis=0) + PAIRS)
     told = counts.sum(axis=1)
     own = wrong.sum(axis=1) / np.maximum(told, 1)
     mean = float((own * labelled).sum() / max(labelled.sum(), 1))
     rates = np.clip(own * (rate / mean if mean > 0 else 1.0), 0, 1)
-    log_matrix = torch.from_numpy(np.log(np.maximum(matrix, SMALLEST))).float()
+    matrix = np.maximum(smoothed(counts, PAIRS), SMALLEST)
+    log_matrix = torch.from_numpy(np.log(matrix)).float()
     return Noise(rate, log_matrix, concentration(wrong), rates, told)
 
 

@@ -1,4 +1,4 @@
-"""Find wrong labels: ask all evidences, calibrate them, choose one, and say how sure it is."""
+"""Find wrong labels: ask all evidences, calibrate them, choose among them, and say how sure."""
 
 from __future__ import annotations
 

@@ -169,11 +169,21 @@ def confident_matrix(p: Tensor, given: Tensor) -> Matrix:
 
     A class of few such samples is labelled like the others: one sample's worth of that is added.
     """
-    counts = confident_noise(p, given).counts.T
-    wrong = 1 - float(np.trace(counts)) / max(counts.sum(), 1)
+    return smoothed(confident_noise(p, given).counts, 1.0).T
+
+
+def smoothed(counts: Matrix, strength: float) -> Matrix:
+    """Return how each true class is labelled, (K, K) with a column for each.
+
+    Args:
+        counts: (K, K) samples by given label (rows) and true class (columns).
+        strength: samples by which every class is labelled like all of them together, with wrong
+            labels of any class.
+    """
+    wrong = float((counts.sum() - np.trace(counts)) / max(counts.sum(), 1))
     even = np.full(counts.shape, wrong / max(len(counts) - 1, 1))
     np.fill_diagonal(even, 1 - wrong)
-    found: Matrix = (counts + even) / (counts.sum(axis=1, keepdims=True) + 1)
+    found: Matrix = (counts + strength * even) / (counts.sum(axis=0) + strength)
     return found
 
 
