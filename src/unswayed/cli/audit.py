@@ -64,10 +64,12 @@ def audit_run(
         page: whether to write the report.
     """
     from unswayed.audits import audit
+    from unswayed.audits.storage import write_audit
     from unswayed.files import write_json
 
     with data_progress():
         found = audit(run, evidence)
+    write_audit(found, run)
     found.write(run.path / "audit.csv")
     write_json(run.path / "audit.json", found.summary())
     if out:
