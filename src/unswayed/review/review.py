@@ -6,16 +6,16 @@ It knows nothing of the page and the server. `benchmarks/review.py` drives it as
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from unswayed.audits.result import STOP, Audit
+from unswayed.audits.result import FLAGS, STOP, Audit
 from unswayed.audits.storage import read_audit
 from unswayed.errors import UsageError
 from unswayed.review import rechecks
@@ -48,6 +48,7 @@ FORGOTTEN = 40
 Rows = NDArray[np.int64]
 Vector = NDArray[np.float64]
 Tab = Literal["queue", "ambiguous", "outlier", "conflict", "disputed"]
+TABS: tuple[Tab, ...] = get_args(Tab)
 
 
 class Filter(BaseModel):
@@ -164,6 +165,10 @@ class Review:
         self._jitter = rng.random(len(found))
         self._blind = rng.random(len(found)) < recheck
         self._lower = [name.casefold() for name in self.verdicts.ids]
+        self._flagged = {word: np.zeros(len(found), dtype=bool) for word in FLAGS}
+        for row, words in found.flags.items():
+            for word in words.split():
+                self._flagged[word][row] = True
         self._groups = {row: group for group in found.groups for row in group}
         self._fitted = -1
         self.fit: Recalibrated
@@ -217,13 +222,11 @@ class Review:
     def rows(self, chosen: Filter) -> Rows:
         """Return the samples that a filter lets through, the most suspicious first."""
         with self.lock:
-            keep = self._matching(chosen)
-            order = self._order
-            if chosen.tab == "conflict":  # what belongs together stands together
-                order = self._grouped(order)
-            return order[keep[order]]
+            found: Rows = self._order[self.matching(chosen)[self._order]]
+            return self._grouped(found) if chosen.tab == "conflict" else found
 
-    def _matching(self, chosen: Filter) -> NDArray[np.bool_]:
+    def matching(self, chosen: Filter) -> NDArray[np.bool_]:
+        """Return which samples a filter lets through, (N,)."""
         found, p = self.found, self.p_wrong
         keep = self._in_tab(chosen) & (p >= chosen.low) & (p <= chosen.high)
         if chosen.given is not None:
@@ -243,21 +246,28 @@ class Review:
         state = self.verdicts.state
         keep: NDArray[np.bool_] = np.ones(len(state), dtype=bool)
         if chosen.tab == "disputed":
-            return keep & (state == DISPUTED)
+            keep &= state == DISPUTED
+            return keep
         if chosen.decided != "any":
             keep &= (state == OPEN) == (chosen.decided == "no")
         if chosen.tab != "queue":
-            flagged = np.zeros(len(state), dtype=bool)
-            flagged[self.found.flagged(chosen.tab)] = True
-            keep &= flagged
+            keep &= self._flagged[chosen.tab]
         return keep
 
-    def _grouped(self, order: Rows) -> Rows:
+    def _grouped(self, rows: Rows) -> Rows:
         """Return rows so that groups of duplicates stay together, the most suspicious first."""
+        wanted = set(rows.tolist())
         placed = dict.fromkeys(
-            member for row in order.tolist() for member in (row, *self._groups.get(row, ()))
+            member
+            for row in rows.tolist()
+            for member in (row, *self._groups.get(row, ()))
+            if member in wanted
         )
         return np.fromiter(placed, dtype=np.int64, count=len(placed))
+
+    def tabs(self) -> dict[Tab, int]:
+        """Return how many samples wait in each tab."""
+        return {tab: int(self._in_tab(Filter(tab=tab)).sum()) for tab in TABS}
 
     def slots(self, chosen: Filter, start: int, count: int, reviewer: str) -> list[Slot]:
         """Return a stretch of the queue; re-checks are mixed in if nothing is filtered."""
@@ -275,9 +285,9 @@ class Review:
         """
         state, verdicts = self.verdicts.state, self.verdicts
         waiting = iter(self._unsuspected[state[self._unsuspected] == OPEN].tolist())
-        again = iter(self._forgotten(reviewer))
+        again = self._forgotten(reviewer)
         decided = int((state != OPEN).sum())
-        made = len(verdicts.rechecked) + len(verdicts.repeated)
+        made = sum(state[row] != OPEN for row in verdicts.rechecked) + len(verdicts.repeated)
         found: list[Slot] = []
         taken: set[int] = set()
         suspects = iter(rows.tolist())
@@ -296,21 +306,18 @@ class Review:
             if row is None:
                 break
             taken.add(row)
-            found.append(Slot(row, blind=bool(self._blind[row]) and self.p_wrong[row] >= STOP))
+            found.append(Slot(row, blind=bool(self._blind[row] and self.p_wrong[row] >= STOP)))
             decided += 1
         return found
 
-    def _forgotten(self, reviewer: str) -> list[int]:
-        """Return samples that this reviewer decided about a while ago, and once."""
+    def _forgotten(self, reviewer: str) -> Iterator[int]:
+        """Yield samples that this reviewer alone decided about a while ago, and once."""
         verdicts = self.verdicts
         decided = np.flatnonzero(np.isin(verdicts.state, (KEEP, RELABEL, NONE)) & verdicts.looked)
         old = decided[verdicts.last[decided] <= verdicts.last.max(initial=0) - FORGOTTEN]
-        order = old[np.argsort(self._jitter[old], kind="stable")].tolist()
-        return [
-            row
-            for row in order
-            if row not in verdicts.repeated and verdicts.reviewers(row) == [reviewer]
-        ]
+        for row in old[np.argsort(self._jitter[old], kind="stable")].tolist():
+            if row not in verdicts.repeated and verdicts.reviewers(row) == [reviewer]:
+                yield row
 
     def name_of(self, slot: Slot) -> str:
         """Return a name of a place in the queue, which does not tell what it is."""

@@ -1,0 +1,779 @@
+"use strict";
+(() => {
+  const find = (id) => document.getElementById(id);
+  const token = new URLSearchParams(location.search).get("token") || "";
+  const PAGE = 48, AHEAD = 30, WINDOW = 600, STRIP = 9, RETRY = 1500, ENOUGH = 10;
+  const TABS = { queue: "All labels", ambiguous: "Ambiguous", outlier: "Outliers", conflict: "Duplicates", disputed: "Disputed" };
+  const SAID = { keep: "kept", relabel: "changed", none: "none of these", unsure: "unsure", remove: "removed", disputed: "disputed" };
+  const MARKS = { keep: "=", relabel: "→", none: "∅", unsure: "?", remove: "×", disputed: "!" };
+
+  let facts, classes = [], reviewer = "";
+  let filter = plain();
+  let items = [], at = 0, total = 0, dropped = 0, exhausted = false, loading = null;
+  let view = "single", version = -1, standing = null;
+  const done = [];     // items that were decided here, the last at the end
+  let unsent = [];     // decisions that the server has not confirmed yet
+  let sending = false;
+
+  function plain() {
+    return { tab: "queue", given: null, suggested: null, low: 0, high: 1, split: "any", decided: "no", text: "" };
+  }
+  const isPlain = () => JSON.stringify({ ...filter, tab: "queue" }) === JSON.stringify(plain());
+  const count = (n) => n.toLocaleString("en");
+  const percent = (p, digits = 0) => `${(100 * p).toFixed(digits)} %`;
+  const chance = (p) => p > 0.99 ? "> 99 %" : p < 0.01 ? "< 1 %" : percent(p);
+  const range = (x, show) => `${show(x.low)} to ${show(x.high)}`;
+  const source = (row, size) => `image/${row}/${size}?token=${encodeURIComponent(token)}`;
+  const newKey = () => [...crypto.getRandomValues(new Uint8Array(12))].map((x) => x.toString(16).padStart(2, "0")).join("");
+  const make = (tag, text, name) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (name) made.className = name;
+    return made;
+  };
+  const named = (k, tag = "bdi") => {
+    const made = make(tag, classes[k]);
+    made.title = classes[k];
+    return made;
+  };
+
+  // Talking to the server ---------------------------------------------------------------------
+
+  class Refused extends Error {
+    constructor(status, words) { super(words); this.status = status; }
+  }
+  const ask = async (what, body) => {
+    const answer = await fetch(`api/${what}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-token": token },
+      body: JSON.stringify({ reviewer, ...body }),
+    });
+    if (!answer.ok) throw new Refused(answer.status, await answer.text());
+    return answer.json();
+  };
+  const complain = (words) => {
+    find("alert").textContent = words;
+    find("alert").hidden = !words;
+  };
+  const lost = () => complain(`The server does not answer. Start it again with: unswayed review ${facts ? facts.title : "RUN"}. What is not saved yet will be sent then.`);
+  let toastTimer;
+  const toast = (words) => {
+    find("toast").textContent = words;
+    find("toast").hidden = false;
+    clearTimeout(toastTimer);
+    toastTimer = setTimeout(() => { find("toast").hidden = true; }, 4500);
+  };
+
+  // A decision is kept in the browser until the server has it on its disk: a reload sends it again,
+  // and the key keeps it from counting twice.
+  const store = () => `unswayed ${facts.title} unsent`;
+  const remember = () => {
+    try {
+      if (unsent.length) localStorage.setItem(store(), JSON.stringify(unsent.map((each) => each.body)));
+      else localStorage.removeItem(store());
+    } catch { /* a browser without storage: only a reload at this moment would lose it */ }
+    showSaved();
+  };
+  const showSaved = () => {
+    const saved = find("saved");
+    saved.classList.toggle("unsaved", unsent.length > 0);
+    saved.textContent = unsent.length ? `${count(unsent.length)} not saved` : standing && standing.progress.reviewed ? "all saved" : "";
+  };
+  const send = async () => {
+    if (sending) return;
+    sending = true;
+    while (unsent.length) {
+      const { body, item } = unsent[0];
+      try {
+        const answer = await ask("decide", body);
+        unsent.shift();
+        complain("");
+        if (item) item.saving = false;
+        if (item && !item.blind) Object.assign(item, answer.state);
+        stand(answer);
+      } catch (error) {
+        if (error instanceof Refused && error.status !== 507) {
+          unsent.shift();
+          if (item) item.state = "open";
+          complain(error.message);
+        } else {
+          if (error instanceof Refused) complain(`${error.message}. The decision is kept here and tried again.`);
+          else lost();
+          remember();
+          await new Promise((ready) => setTimeout(ready, RETRY));
+        }
+      }
+      remember();
+    }
+    sending = false;
+    draw();
+  };
+  const settled = async () => { while (sending) await new Promise((ready) => setTimeout(ready, 10)); };
+
+  // The queue ---------------------------------------------------------------------------------
+
+  const more = () => {
+    if (loading || exhausted) return loading;
+    loading = (async () => {
+      const waiting = filter.decided === "no" ? items.filter((item) => item.state === "open").length + dropped : items.length + dropped;
+      const start = Math.max(0, waiting - 60);
+      const known = new Set(items.map((item) => item.slot));
+      const asked = JSON.stringify(filter);
+      const answer = await ask("items", { filter, start, count: 160 });
+      if (asked !== JSON.stringify(filter)) return;
+      const fresh = answer.items.filter((item) => !known.has(item.slot));
+      items.push(...fresh);
+      total = answer.total;
+      exhausted = answer.items.length < 160 && !fresh.length || start + answer.items.length >= total && !fresh.length;
+      prefetch();
+    })().catch((error) => error instanceof Refused ? complain(error.message) : lost()).finally(() => { loading = null; });
+    return loading;
+  };
+  const reload = async () => {
+    items = []; at = 0; dropped = 0; exhausted = false;
+    if (loading) await loading;
+    await more();
+    draw();
+  };
+  // What people found has changed P(wrong): what was not seen yet is put in order again.
+  const reorder = async () => {
+    if (loading) await loading;
+    items = items.slice(0, at + 2);
+    exhausted = false;
+    await more();
+    draw();
+  };
+  const trim = () => {
+    if (items.length <= WINDOW || at <= 200) return;
+    const gone = items.splice(0, at - 100);
+    dropped += filter.decided === "no" ? gone.filter((item) => item.state === "open").length : gone.length;
+    at = 100;
+  };
+  const fetched = new Map();
+  const prefetch = () => {
+    const rows = [];
+    for (const item of items.slice(at, at + 6)) rows.push([item.row, "full"], ...(item.near || []).map(([row]) => [row, "thumb"]));
+    for (const item of items.slice(at, at + 2 * PAGE)) rows.push([item.row, "thumb"]);
+    for (const [row, size] of rows) {
+      const url = source(row, size);
+      if (fetched.has(url)) continue;
+      const image = new Image();
+      image.src = url;
+      fetched.set(url, image);
+    }
+    for (const url of fetched.keys()) if (fetched.size > 300) fetched.delete(url); else break;
+  };
+
+  const move = async (step) => {
+    if (step > 0 && items.length - at - step < AHEAD) {
+      const wait = more();
+      if (at + step >= items.length) await wait;
+    }
+    at = Math.min(Math.max(at + step, 0), Math.max(items.length - 1, 0));
+    trim();
+    draw();
+    prefetch();
+  };
+  const advance = async () => {
+    let next = at + 1;
+    while (next < items.length && items[next].state !== "open") next += 1;
+    if (next < items.length) { await move(next - at); return; }
+    if (!exhausted) {
+      await more();
+      if (at + 1 < items.length) { await advance(); return; }
+    }
+    at = items.length;
+    draw();
+  };
+
+  // Decisions ---------------------------------------------------------------------------------
+
+  const decide = (decision, label = null) => {
+    const item = items[at];
+    if (!item) return;
+    if (unsent.length > 100) { complain("Too much is not saved yet. Wait until the server answers."); return; }
+    if (decision === "relabel" && label === item.given) { decision = "keep"; label = null; }
+    item.state = decision;
+    item.label = label;
+    item.saving = true;
+    done.push(item);
+    const body = { row: item.row, slot: item.slot, decision, label, key: newKey(), reviewer };
+    unsent.push({ body, item });
+    remember();
+    advance();
+    send();
+  };
+  const deciders = {
+    accept: () => items[at] && decide("relabel", items[at].suggested),
+    keep: () => decide("keep"),
+    none: () => decide("none"),
+    unsure: () => decide("unsure"),
+    remove: () => decide("remove"),
+  };
+  const undo = async (redo) => {
+    await settled();
+    let answer;
+    try {
+      answer = await ask("undo", { redo });
+    } catch (error) {
+      if (error instanceof Refused) complain(error.message); else lost();
+      return;
+    }
+    stand(answer);
+    if (!answer.samples) { toast(redo ? "There is nothing to redo." : "There is nothing to undo."); return; }
+    if (answer.samples > 1) {
+      toast(`${redo ? "Redone" : "Undone"}: ${count(answer.samples)} decisions`);
+      await reload();
+      return;
+    }
+    const [told] = answer.items;
+    const mine = !redo && done.length && done[done.length - 1].row === told.row ? done.pop() : null;
+    let place = mine ? items.indexOf(mine) : items.findIndex((item) => item.row === told.row);
+    if (place < 0) {
+      place = Math.min(at, items.length);
+      items.splice(place, 0, told);
+    } else if (mine) Object.assign(mine, { state: "open", label: null, opinions: [] });
+    else Object.assign(items[place], { state: told.state, label: told.label, opinions: told.opinions });
+    at = place;
+    toast(redo ? "Redone" : "Undone");
+    if (redo) { done.push(items[place]); await advance(); } else draw();
+  };
+  const acceptAll = async () => {
+    try {
+      await settled();
+      const told = await ask("accept", { filter });
+      if (!told.samples) { toast("No undecided label matches."); return; }
+      const right = told.expected_right / told.samples;
+      find("bulk-text").textContent = `${count(told.samples)} undecided labels match this filter. Of their suggestions, about ${count(Math.round(told.expected_right))} are expected to be right (${percent(right, right > 0.9 ? 1 : 0)}).`;
+      find("bulk-yes").textContent = `Accept ${count(told.samples)}`;
+      const dialog = find("bulk");
+      dialog.returnValue = "no";
+      dialog.showModal();
+      dialog.onclose = async () => {
+        if (dialog.returnValue !== "yes") return;
+        try {
+          const answer = await ask("accept", { filter, expected: told.samples, key: newKey() });
+          stand(answer);
+          toast(`Accepted ${count(answer.samples)} suggestions. Press z to undo all of them.`);
+          await reload();
+        } catch (error) { complain(error instanceof Refused ? error.message : "The server does not answer."); }
+      };
+    } catch (error) { if (error instanceof Refused) toast(error.message); else lost(); }
+  };
+
+  // Where it stands ---------------------------------------------------------------------------
+
+  const stand = (answer) => {
+    const before = standing && standing.progress;
+    standing = answer;
+    const p = answer.progress;
+    find("reviewed").textContent = count(p.reviewed);
+    find("wrong").textContent = count(p.wrong);
+    const goal = p.reviewed + p.to_stop;
+    const share = goal ? p.reviewed / goal : 1;
+    find("bar-done").style.width = `${100 * share}%`;
+    find("bar").setAttribute("aria-label", `${percent(share)} of the way to the stop line`);
+    find("to-stop").textContent = p.to_stop
+      ? `${count(p.to_stop)} more to the stop line`
+      : "You can stop here: fewer than one in five of the rest is expected to be wrong.";
+    find("to-stop").classList.toggle("over", !p.to_stop);
+    const round = (x) => count(Math.round(x));
+    const figure = (id, main, small) => find(id).replaceChildren(main, ...(small ? [make("small", small)] : []));
+    figure("hidden", `about ${round(p.hidden.value)}`, range(p.hidden, round));
+    figure("fifty", p.next_fifty === null ? "–" : `${percent(p.next_fifty)} wrong`);
+    const measured = (id, x, n, what, digits) => {
+      if (x && n >= ENOUGH) figure(id, percent(x.value, digits), `${range(x, (y) => percent(y, digits))}, ${count(n)} ${what}`);
+      else figure(id, "not known yet", n ? `${n} of ${ENOUGH} ${what}` : "");
+    };
+    measured("recall", p.recall, p.rechecked, "checks", 0);
+    measured("mistakes", p.mistakes, p.repeated, "second looks", 1);
+    find("fitted").textContent = p.fitted ? `P(wrong) is fitted to ${count(p.fitted)} decisions. The audit's own stop line was after ${count(p.first_stop)} labels.` : "";
+    for (const tab of find("tabs").children) {
+      const waiting = answer.tabs[tab.dataset.tab];
+      tab.querySelector("b").textContent = count(waiting);
+      tab.hidden = tab.dataset.tab !== "queue" && tab.dataset.tab !== filter.tab && !waiting;
+    }
+    find("undo").disabled = !answer.undo;
+    find("redo").disabled = !answer.redo;
+    showSaved();
+    if (version >= 0 && answer.version !== version && before) {
+      find("fitted").classList.add("fresh");
+      toast(`P(wrong) was fitted again, to ${count(p.fitted)} decisions: ${count(p.to_stop)} labels to the stop line now.`);
+      version = answer.version;
+      reorder();
+    }
+    version = answer.version;
+  };
+
+  // Drawing -----------------------------------------------------------------------------------
+
+  const show = (image, row, size) => {
+    const url = source(row, size);
+    if (image.dataset.url === url) return;
+    image.dataset.url = url;
+    image.src = url;
+  };
+  const sharpen = (event) => event.target.classList.toggle("tiny", Math.max(event.target.naturalWidth, event.target.naturalHeight) <= 64);
+  const said = (item) => item.state === "relabel" ? `→ ${classes[item.label]}` : SAID[item.state] || "";
+
+  const draw = () => {
+    const item = items[at];
+    const empty = !item;
+    find("single").hidden = empty || view !== "single";
+    find("grid").hidden = find("pager").hidden = empty || view !== "grid";
+    find("empty").hidden = !empty || Boolean(loading);
+    find("as-single").setAttribute("aria-pressed", view === "single");
+    find("as-grid").setAttribute("aria-pressed", view === "grid");
+    drawFilter();
+    if (empty) { drawEmpty(); return; }
+    const words = [TABS[filter.tab]];
+    if (!isPlain()) words.push("filtered");
+    const waiting = isPlain() && standing ? standing.tabs[filter.tab] : total;
+    find("where").textContent = `${words.join(", ")}: ${count(waiting)} ${filter.decided === "no" ? "undecided" : filter.decided === "yes" ? "decided" : ""}`;
+    if (view === "single") drawSingle(item); else drawGrid();
+  };
+
+  const drawEmpty = () => {
+    find("where").textContent = TABS[filter.tab];
+    find("empty-text").textContent = isPlain() && filter.tab === "queue" ? "Every label was reviewed." : filter.tab === "disputed" ? "No decision is disputed." : "No undecided label is left here.";
+    find("empty-next").textContent = isPlain() ? "Get the corrected labels with: unswayed export" : "Clear the filter to see the others.";
+  };
+
+  const drawSingle = (item) => {
+    const image = find("image");
+    find("picture").classList.remove("missing");
+    show(image, item.row, "full");
+    image.alt = `Sample labelled ${classes[item.given]}`;
+    find("id").textContent = item.id;
+    find("id").title = item.id;
+    find("chips").replaceChildren(...chips(item));
+    find("from").replaceChildren(classes[item.given]);
+    find("to").replaceChildren(classes[item.suggested]);
+    find("accept-name").textContent = classes[item.suggested];
+    find("keep-name").textContent = classes[item.given];
+    find("chance-bar").firstElementChild.style.width = `${100 * (item.p || 0)}%`;
+    find("chance-bar").hidden = item.blind;
+    find("chance-text").textContent = item.blind ? "Blind check: judge by the picture alone" : `${chance(item.p)} wrong`;
+    const changed = !item.blind && Math.abs(item.p - item.p_audit) >= 0.01;
+    find("chance-was").textContent = changed ? `${item.p > item.p_audit ? "▲" : "▼"} the audit said ${chance(item.p_audit)}; your decisions changed it` : "";
+    for (const button of find("actions").children) {
+      const does = button.dataset.do;
+      const chosen = does === item.state || (does === "accept" && item.state === "relabel" && item.label === item.suggested);
+      button.classList.toggle("chosen", chosen);
+      button.setAttribute("aria-pressed", chosen);
+    }
+    drawOpinions(item);
+    drawClasses(item);
+    drawNear(item);
+    drawStrip();
+    find("say").textContent = `Labelled ${classes[item.given]}, suggested ${classes[item.suggested]}${item.blind ? "" : `, ${chance(item.p)} wrong`}${item.state === "open" ? "" : `, ${said(item)}`}`;
+  };
+  const chips = (item) => {
+    const words = (item.flags || "").split(" ").filter(Boolean).map((word) => make("span", word, "chip"));
+    if (item.held_out) words.push(make("span", "held out", "chip"));
+    if (!item.blind && item.p < facts.stop) words.push(make("span", "below the stop line", "chip"));
+    if (item.state !== "open") words.push(make("span", said(item), "chip loud"));
+    return words;
+  };
+  const drawOpinions = (item) => {
+    const several = (item.opinions || []).length > 1 || item.state === "disputed";
+    find("opinions").hidden = !several;
+    find("opinions").textContent = !several ? "" : [
+      item.state === "disputed" ? "Decisions differ. What you decide now settles it." : "Decided by several:",
+      ...item.opinions.map((each) => `${each.reviewer}${each.again ? ", second look" : ""}: ${said(each)}`),
+    ].join("\n");
+  };
+  // Few classes keep their numbers, so that fingers learn them; of many, the most probable. Classes
+  // that are digits have themselves as keys.
+  const numbered = (item) => {
+    if (classes.every((name) => /^[0-9]$/.test(name))) return new Map(classes.map((name, k) => [name, k]));
+    const chosen = classes.length <= 10 ? [...classes.keys()] : [...new Set([item.suggested, ...(item.top || []).map(([k]) => k), item.given])].slice(0, 6);
+    return new Map(chosen.map((k, n) => [String((n + 1) % 10), k]));
+  };
+  const drawClasses = (item) => {
+    const shares = new Map(item.top || []);
+    const buttons = [...numbered(item)].map(([key, k]) => {
+      const button = make("button");
+      button.type = "button";
+      const bar = make("i", "", "bar");
+      bar.style.width = `${100 * (shares.get(k) || 0)}%`;
+      button.append(make("kbd", key), named(k), make("span", shares.has(k) ? chance(shares.get(k)) : "", "share"));
+      if (shares.has(k)) button.append(bar);
+      button.classList.toggle("is-given", k === item.given);
+      button.classList.toggle("chosen", item.state === "relabel" && item.label === k);
+      button.addEventListener("click", () => decide("relabel", k));
+      return button;
+    });
+    if (classes.length > 10) {
+      const other = make("button");
+      other.type = "button";
+      other.id = "other";
+      other.append(make("kbd", "c"), make("span", "another class…"));
+      other.addEventListener("click", pick);
+      buttons.push(other);
+    }
+    find("classes").replaceChildren(...buttons);
+  };
+  const drawNear = (item) => {
+    const twins = item.twins.map(([row, k]) => [row, k, true]);
+    const rows = new Set(twins.map(([row]) => row));
+    const near = (item.near || []).filter(([row]) => !rows.has(row)).map(([row, k]) => [row, k, false]);
+    const shown = [...twins, ...near].slice(0, 5);
+    find("near-title").textContent = shown.length ? (twins.length ? "Nearly the same, and most similar" : "Most similar, with their labels") : "";
+    const list = find("near-list");
+    while (list.children.length > shown.length) list.lastChild.remove();
+    while (list.children.length < shown.length) {
+      const entry = make("li");
+      const image = make("img");
+      image.addEventListener("load", sharpen);
+      entry.append(image, make("bdi"), make("small"));
+      list.append(entry);
+    }
+    shown.forEach(([row, k, twin], n) => {
+      const [image, name, small] = list.children[n].children;
+      show(image, row, "thumb");
+      image.alt = `Similar sample labelled ${classes[k]}`;
+      name.textContent = name.title = classes[k];
+      small.textContent = twin ? "the same" : "";
+      list.children[n].className = `${k === item.suggested ? "agrees" : ""} ${twin ? "twin" : ""}`;
+    });
+  };
+  const drawStrip = () => {
+    const first = Math.max(0, at - STRIP + 5), shown = items.slice(first, first + 40);
+    const strip = find("strip");
+    while (strip.children.length > shown.length) strip.lastChild.remove();
+    while (strip.children.length < shown.length) {
+      const entry = make("li");
+      const image = make("img");
+      image.alt = "";
+      image.addEventListener("load", sharpen);
+      entry.append(image, make("span", "", "mark"));
+      strip.append(entry);
+    }
+    shown.forEach((item, n) => {
+      const entry = strip.children[n];
+      show(entry.firstChild, item.row, "thumb");
+      entry.className = `${first + n === at ? "now" : ""} ${item.state !== "open" ? "done" : ""}`;
+      entry.lastChild.textContent = MARKS[item.state] || "";
+      entry.lastChild.hidden = item.state === "open";
+      entry.dataset.place = first + n;
+    });
+  };
+
+  const drawGrid = () => {
+    const first = Math.floor(at / PAGE) * PAGE, shown = items.slice(first, first + PAGE);
+    const grid = find("grid");
+    const parts = [];
+    let above = first === 0 || (items[first - 1].p ?? 1) >= facts.stop;
+    shown.forEach((item, n) => {
+      if (above && !item.blind && item.p < facts.stop && filter.tab === "queue") {
+        above = false;
+        parts.push(make("p", `Stop line: of the labels below, fewer than one in five is expected to be wrong.`, "line"));
+      }
+      parts.push(tile(item, first + n));
+    });
+    grid.replaceChildren(...parts);
+    const now = grid.querySelector(".now");
+    if (now) now.scrollIntoView({ block: "nearest" });
+    find("page").textContent = `${count(first + 1)} to ${count(first + shown.length)} of ${count(Math.max(total, first + shown.length))}`;
+    find("before").disabled = first === 0;
+    find("after").disabled = exhausted && first + PAGE >= items.length;
+    const item = items[at];
+    find("say").textContent = `Labelled ${classes[item.given]}, suggested ${classes[item.suggested]}`;
+  };
+  const tile = (item, place) => {
+    const made = make("div", undefined, "tile");
+    made.setAttribute("role", "gridcell");
+    made.setAttribute("aria-label", `Labelled ${classes[item.given]}, suggested ${classes[item.suggested]}${item.state === "open" ? "" : `, ${said(item)}`}`);
+    made.classList.toggle("now", place === at);
+    made.classList.toggle("done", item.state !== "open");
+    const image = make("img");
+    image.alt = "";
+    image.loading = "lazy";
+    image.addEventListener("load", sharpen);
+    show(image, item.row, "thumb");
+    const labels = make("p");
+    labels.append(named(item.given), "→", named(item.suggested));
+    labels.firstChild.className = "from";
+    labels.append(make("span", item.blind ? "blind" : chance(item.p), "p"));
+    const answer = make("p", item.state === "open" ? "\u00a0" : said(item), "said");
+    made.append(image, labels, answer);
+    made.addEventListener("click", () => { at = place; draw(); });
+    made.addEventListener("dblclick", () => { at = place; view = "single"; draw(); });
+    return made;
+  };
+
+  // Filters -----------------------------------------------------------------------------------
+
+  const fields = ["given", "suggested", "low", "high", "decided", "split", "text"];
+  const read = () => {
+    const number = (id) => find(id).value === "" ? null : Number(find(id).value);
+    const share = (id, other) => {
+      const value = number(id);
+      return value === null || Number.isNaN(value) ? other : Math.min(Math.max(value / 100, 0), 1);
+    };
+    return {
+      tab: filter.tab, given: number("given"), suggested: number("suggested"), low: share("low", 0), high: share("high", 1),
+      split: find("split").value, decided: find("decided").value, text: find("text").value,
+    };
+  };
+  const apply = (changed) => {
+    filter = { ...filter, ...changed };
+    for (const id of ["given", "suggested"]) find(id).value = filter[id] ?? "";
+    for (const id of ["low", "high"]) if (document.activeElement !== find(id)) find(id).value = Math.round(100 * filter[id]);
+    for (const id of ["decided", "split"]) find(id).value = filter[id];
+    if (document.activeElement !== find("text")) find("text").value = filter.text;
+    for (const tab of find("tabs").children) tab.setAttribute("aria-selected", tab.dataset.tab === filter.tab);
+    return reload();
+  };
+  const drawFilter = () => {
+    const usual = plain();
+    for (const id of fields) find(id).classList.toggle("active", filter[id] !== usual[id]);
+    find("clear").hidden = isPlain();
+    for (const button of document.querySelectorAll("#map button, #worst button")) {
+      button.setAttribute("aria-pressed", Number(button.dataset.given) === filter.given && Number(button.dataset.suggested) === filter.suggested);
+    }
+  };
+  const choosePair = (given, suggested) => {
+    const again = filter.given === given && filter.suggested === suggested;
+    apply(again ? { given: null, suggested: null } : { given, suggested });
+  };
+  const drawMap = () => {
+    const most = classes.length <= 20 ? classes.length : 14;
+    const wanted = classes.length <= 20 ? classes.map((_, k) => k)
+      : [...new Set(facts.pairs.flatMap(([a, b]) => [a, b]))].slice(0, most).sort((a, b) => a - b);
+    const counts = new Map(facts.pairs.map(([a, b, n]) => [`${a} ${b}`, n]));
+    const top = Math.max(...facts.pairs.map(([, , n]) => n), 1);
+    const map = find("map");
+    map.style.gridTemplateColumns = `minmax(0, ${wanted.length > 10 ? 2.6 : 3.4}fr) repeat(${wanted.length}, minmax(0, 1fr))`;
+    const parts = [make("span")];
+    for (const k of wanted) { const head = named(k, "span"); head.className = "head"; parts.push(head); }
+    for (const a of wanted) {
+      const row = named(a, "span");
+      row.className = "name";
+      parts.push(row);
+      for (const b of wanted) {
+        if (a === b) { parts.push(make("span", "", "same")); continue; }
+        const n = counts.get(`${a} ${b}`) || 0;
+        const cell = make("button");
+        cell.type = "button";
+        cell.dataset.given = a;
+        cell.dataset.suggested = b;
+        cell.tabIndex = -1;
+        cell.title = `${classes[a]} → ${classes[b]}: ${count(n)} worth a look`;
+        cell.setAttribute("aria-label", cell.title);
+        const shade = make("i");
+        shade.style.opacity = n ? 0.15 + 0.75 * Math.sqrt(n / top) : 0;
+        cell.append(shade);
+        if (n && wanted.length <= 10) cell.append(make("span", n > 99 ? "" : n));
+        cell.addEventListener("click", () => choosePair(a, b));
+        parts.push(cell);
+      }
+    }
+    map.replaceChildren(...parts);
+    const cells = [...map.querySelectorAll("button")];
+    if (cells.length) cells[0].tabIndex = 0;
+    map.addEventListener("keydown", (event) => {
+      const here = cells.indexOf(event.target), wide = wanted.length - 1;
+      const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -wide, ArrowDown: wide }[event.key];
+      if (here < 0 || !step) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const next = cells[here + step];
+      if (!next) return;
+      event.target.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    });
+    find("worst").replaceChildren(...facts.pairs.slice(0, 8).map(([a, b, n]) => {
+      const line = make("li"), button = make("button");
+      button.type = "button";
+      button.dataset.given = a;
+      button.dataset.suggested = b;
+      button.append(named(a), " → ", named(b));
+      button.addEventListener("click", () => choosePair(a, b));
+      line.append(button, make("span", count(n)));
+      return line;
+    }));
+  };
+
+  // Choosing a class by typing ----------------------------------------------------------------
+
+  let picked = 0, offered = [];
+  const pick = () => {
+    if (!items[at]) return;
+    find("picker-text").value = "";
+    offer();
+    find("picker").showModal();
+  };
+  const offer = () => {
+    const wanted = find("picker-text").value.trim().toLowerCase();
+    const order = wanted ? classes.map((_, k) => k) : [...new Set([...(items[at].top || []).map(([k]) => k), ...classes.keys()])];
+    const matching = order.filter((k) => classes[k].toLowerCase().includes(wanted));
+    offered = matching.sort((a, b) => wanted ? classes[b].toLowerCase().startsWith(wanted) - classes[a].toLowerCase().startsWith(wanted) : 0).slice(0, 50);
+    picked = 0;
+    find("picker-list").replaceChildren(...offered.map((k, n) => {
+      const line = named(k, "li");
+      line.setAttribute("role", "option");
+      line.id = `option-${n}`;
+      line.addEventListener("click", () => take(k));
+      return line;
+    }));
+    mark();
+  };
+  const mark = () => {
+    [...find("picker-list").children].forEach((line, n) => line.setAttribute("aria-selected", n === picked));
+    const line = find("picker-list").children[picked];
+    if (line) line.scrollIntoView({ block: "nearest" });
+    find("picker-text").setAttribute("aria-activedescendant", line ? line.id : "");
+  };
+  const take = (k) => {
+    find("picker").close();
+    if (k !== undefined) decide("relabel", k);
+  };
+  find("picker-text").addEventListener("input", offer);
+  find("picker-text").addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) picked = Math.min(Math.max(picked + step, 0), offered.length - 1);
+    else if (event.key === "Enter") take(offered[picked]);
+    else return;
+    event.preventDefault();
+    mark();
+  });
+
+  // Keys and buttons --------------------------------------------------------------------------
+
+  const setView = (name) => { view = name; draw(); };
+  const zoom = () => {
+    if (view === "grid") { setView("single"); return; }
+    show(find("zoom-image"), items[at].row, "full");
+    find("zoom-image").alt = find("image").alt;
+    find("zoom").showModal();
+  };
+  const across = () => {
+    const tiles = [...find("grid").querySelectorAll(".tile")];
+    const top = tiles.length ? tiles[0].offsetTop : 0;
+    return Math.max(1, tiles.findIndex((each) => each.offsetTop > top));
+  };
+  const keys = {
+    y: deciders.accept, n: deciders.keep, o: deciders.none, u: deciders.unsure, x: deciders.remove,
+    z: () => undo(false), Z: () => undo(true), c: pick, "/": pick, g: () => setView(view === "grid" ? "single" : "grid"),
+    j: () => move(1), k: () => move(-1), ArrowRight: () => move(1), ArrowLeft: () => move(-1), " ": zoom,
+    ArrowDown: () => view === "grid" ? move(across()) : undefined, ArrowUp: () => view === "grid" ? move(-across()) : undefined,
+    PageDown: () => view === "grid" ? move(PAGE) : undefined, PageUp: () => view === "grid" ? move(-PAGE) : undefined,
+    Enter: () => view === "grid" ? setView("single") : undefined, "?": () => find("help").showModal(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && event.target.closest && event.target.closest("form#filter")) { event.target.blur(); return; }
+    if (document.querySelector("dialog[open]")) {
+      if (find("zoom").open && (event.key === " " || keys[event.key] === undefined)) { find("zoom").close(); event.preventDefault(); }
+      if (!find("zoom").open || event.key === " ") return;
+      find("zoom").close();
+    }
+    if (event.ctrlKey || event.metaKey) {
+      const wanted = { z: event.shiftKey ? "Z" : "z", Z: "Z", y: "Z" }[event.key];
+      if (wanted && !event.target.closest("input")) { event.preventDefault(); keys[wanted](); }
+      return;
+    }
+    if (event.altKey || event.target.closest("input, select, textarea")) return;
+    if ((event.key === " " || event.key === "Enter") && event.target.closest("button") && event.target.id !== "picture") return;
+    if (/^[0-9]$/.test(event.key) && items[at]) {
+      const chosen = numbered(items[at]).get(event.key);
+      if (chosen !== undefined) decide("relabel", chosen);
+      return;
+    }
+    const act = keys[event.key];
+    if (!act || (event.repeat && !event.key.startsWith("Arrow") && !["j", "k"].includes(event.key))) return;
+    event.preventDefault();
+    act();
+  });
+  find("actions").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) { deciders[button.dataset.do](); button.blur(); }
+  });
+  find("strip").addEventListener("click", (event) => {
+    const entry = event.target.closest("li");
+    if (entry) move(Number(entry.dataset.place) - at);
+  });
+  const on = (id, act) => find(id).addEventListener("click", act);
+  on("undo", () => undo(false));
+  on("redo", () => undo(true));
+  on("picture", zoom);
+  on("zoom", () => find("zoom").close());
+  on("as-single", () => setView("single"));
+  on("as-grid", () => setView("grid"));
+  on("before", () => move(-PAGE));
+  on("after", () => move(PAGE - at % PAGE));
+  on("open-help", () => find("help").showModal());
+  on("accept-all", acceptAll);
+  on("who", () => { find("name-text").value = reviewer; find("name").showModal(); });
+  find("name").addEventListener("close", () => {
+    const name = find("name-text").value.trim();
+    if (name) setName(name);
+  });
+  const setName = (name) => {
+    reviewer = name;
+    find("who").textContent = `as ${name}`;
+    try { localStorage.setItem("unswayed reviewer", name); } catch { /* asked again next time */ }
+    ask("progress", {}).then(stand).catch(() => {});
+  };
+  let typing;
+  find("filter").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => apply(read()), 150);
+  });
+  find("filter").addEventListener("submit", (event) => event.preventDefault());
+  find("filter").addEventListener("reset", (event) => { event.preventDefault(); apply({ ...plain(), tab: filter.tab }); });
+  find("image").addEventListener("load", sharpen);
+  find("zoom-image").addEventListener("load", sharpen);
+  find("image").addEventListener("error", () => {
+    const item = items[at];
+    find("picture").dataset.why = item ? `The picture of ${item.id} cannot be shown. It may have been moved or be damaged.` : "";
+    find("picture").classList.add("missing");
+  });
+  addEventListener("beforeunload", (event) => { if (unsent.length) event.preventDefault(); });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && facts && !sending) ask("progress", {}).then(stand).catch(lost);
+  });
+
+  const begin = async () => {
+    const answer = await fetch("api/start", { headers: { "x-token": token } });
+    if (!answer.ok) throw new Refused(answer.status, await answer.text());
+    facts = await answer.json();
+    classes = facts.classes;
+    document.title = `Review ${facts.title}`;
+    find("title").textContent = facts.title;
+    reviewer = facts.reviewer;
+    try { reviewer = localStorage.getItem("unswayed reviewer") || reviewer; } catch { /* the default */ }
+    find("who").textContent = `as ${reviewer}`;
+    for (const [tab, words] of Object.entries(TABS)) {
+      const button = make("button", `${words} `);
+      button.type = "button";
+      button.dataset.tab = tab;
+      button.setAttribute("role", "tab");
+      button.setAttribute("aria-selected", tab === filter.tab);
+      button.append(make("b"));
+      button.addEventListener("click", () => { button.blur(); apply({ tab }); });
+      find("tabs").append(button);
+    }
+    for (const id of ["given", "suggested"]) {
+      find(id).append(...classes.map((name, k) => {
+        const option = make("option", name.length > 40 ? `${name.slice(0, 39)}…` : name);
+        option.value = k;
+        return option;
+      }));
+    }
+    drawMap();
+    stand(facts);
+    await reload();
+    let left = [];
+    try { left = JSON.parse(localStorage.getItem(store()) || "[]"); } catch { /* nothing was left */ }
+    if (left.length) {
+      unsent = left.map((body) => ({ body, item: null }));
+      remember();
+      await send();
+      await reload();
+    } else if (reviewer !== facts.reviewer) ask("progress", {}).then(stand).catch(() => {});
+  };
+  begin().catch((error) => error instanceof Refused ? complain(error.message) : lost());
+})();
