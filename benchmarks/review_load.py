@@ -45,8 +45,15 @@ WORDS = (
 WATCH = """() => {
   window.paints = [];
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) if (entry.name === "keydown") paints.push(entry.duration);
+    const keys = list.getEntries().filter((entry) => entry.name === "keydown");
+    paints.push(...keys.map((entry) => entry.duration));
   }).observe({ type: "event", durationThreshold: 16 });
+}"""
+
+
+THERE = """() => {
+  const image = document.getElementById("image");
+  return image.complete && image.naturalWidth > 0;
 }"""
 
 
@@ -138,9 +145,7 @@ def in_browser(server: Any, address: str) -> dict[str, Any]:
         shown = 0
         for number in range(KEYS):
             page.keyboard.press("n" if number % 3 else "y")
-            shown += page.evaluate(
-                "() => { const i = document.getElementById('image'); return i.complete && i.naturalWidth > 0 }"
-            )
+            shown += page.evaluate(THERE)
             if number == KEYS // 2:
                 page.wait_for_timeout(500)
                 middle = megabytes(server.pid), heap(page)
