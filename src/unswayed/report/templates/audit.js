@@ -6,6 +6,7 @@
   const undecided = find("undecided"); // not there if nothing can be decided
   const cards = all(".card");
   const page = cards.length - all(".later").length;
+  const unmatched = find("none").textContent;
   let room = page;
   document.documentElement.classList.add("js");
   list.classList.add("first");
@@ -26,6 +27,7 @@
     find("count").textContent = `Showing ${shown} of ${matching.toLocaleString("en")} labels${of}.`;
     find("least-shown").textContent = `${least.value} %`;
     find("none").hidden = matching > 0;
+    find("none").textContent = undecided?.checked ? "No undecided label matches." : unmatched;
     more.hidden = matching <= room;
     for (const part of all(".cell, .pair")) {
       const chosen = part.dataset.given === given.value && part.dataset.true === truth.value;

@@ -26,14 +26,16 @@
   let state = nothing();
   let kept = true; // by the browser
   let unsaved = false; // whether closing the page would lose something
+  const areTexts = (...values) => values.every((value) => typeof value === "string");
   const isDecision = (at) => Boolean(at) && Object.hasOwn(words, at.decision)
     && (at.decision !== "relabel" || Object.hasOwn(classes, at.label))
-    && [at.key, at.time].every((text) => typeof text === "string");
+    && areTexts(at.key, at.time);
   const parsed = (text) => {
     try {
       const { name: by, decisions, taken } = JSON.parse(text);
       const good = Object.entries(decisions).filter(([, at]) => isDecision(at));
-      return { name: String(by), decisions: Object.fromEntries(good), taken: [...taken] };
+      const back = taken.filter((each) => areTexts(each?.key, each?.time, each?.reviewer, each?.of));
+      return { name: String(by), decisions: Object.fromEntries(good), taken: back };
     } catch {
       return nothing();
     }
