@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+from browsing import browser_or_skip  # noqa: F401 - a fixture of all folders
 from unswayed import Recipe
 
 settings.register_profile("default", deadline=None, max_examples=40)

@@ -1,7 +1,8 @@
 """The report of an audit: one HTML file, for whoever has to decide about the labels.
 
 The page loads nothing from outside. It stays below `LIMIT` bytes for data of any size, because
-everything that grows with the data is cut: rows, classes, names and pictures.
+everything that grows with the data is cut: rows, classes, names and pictures. Its reader can decide
+about the labels, and send the decisions back as a file.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from unswayed.data.progress import tell
 from unswayed.files import write_text
 from unswayed.report import audit_charts as charts
 from unswayed.report.audit_charts import Pair
+from unswayed.report.decisions import decision_data, script_json
 from unswayed.report.templates import environment, fill
 from unswayed.report.text import Name, chance, digits, named, percent, shortened
 from unswayed.report.thumbnails import Picture, Thumbnails
@@ -40,6 +42,7 @@ FLAGGED, GROUPS, MEMBERS = 18, 10, 6
 
 MAP_CLASSES, PAIRS, TABLE_CLASSES, NEIGHBOURS = 30, 12, 500, 3
 LONG_TEXT = 600
+INLINED = ("audit", "decisions")
 
 
 class Neighbour(NamedTuple):
@@ -142,36 +145,45 @@ def page(
     _picture(flagged, pictures, len(chosen))
     known = charts.pairs(found.noise, len(found))
     classes = class_rows(found)
-    return fill(
-        "audit.html.j2",
-        title=shortened(title, LONG_TEXT),
-        version=unswayed.__version__,
-        found=found,
-        verdict=verdict(found),
-        warnings=[shortened(warning, LONG_TEXT) for warning in found.warnings[:20]],
-        names=names,
-        cards=cards,
-        first=FIRST_CARDS,
-        options=_options(cards, known, classes, names),
-        pictured=image is not None,
-        pictures=pictures,
-        trouble=shortened(next(iter(pictures.failed.values()), ""), LONG_TEXT),
-        pairs=known[:PAIRS],
-        map=Markup(_map(known, names)),
-        mapped=min(len(names), MAP_CLASSES),
-        classes=classes[:TABLE_CLASSES],
-        rate=Markup(charts.rate_picture(found.noise)),
-        precision=Markup(charts.precision_picture(found)),
-        reliability=Markup(charts.reliability_picture(found.reliability))
+    parts = {
+        "title": shortened(title, LONG_TEXT),
+        "version": unswayed.__version__,
+        "found": found,
+        "verdict": verdict(found),
+        "warnings": [shortened(warning, LONG_TEXT) for warning in found.warnings[:20]],
+        "names": names,
+        "first": FIRST_CARDS,
+        "pictured": image is not None,
+        "pictures": pictures,
+        "trouble": shortened(next(iter(pictures.failed.values()), ""), LONG_TEXT),
+        "pairs": known[:PAIRS],
+        "map": Markup(_map(known, names)),
+        "mapped": min(len(names), MAP_CLASSES),
+        "classes": classes[:TABLE_CLASSES],
+        "rate": Markup(charts.rate_picture(found.noise)),
+        "precision": Markup(charts.precision_picture(found)),
+        "reliability": Markup(charts.reliability_picture(found.reliability))
         if len(found.reliability)
         else None,
-        listed=[each for each in listed if each.total],
-        facts=[(shortened(k, 60), shortened(v, LONG_TEXT)) for k, v in facts.items()][:50],
-        commands=[(shortened(a, LONG_TEXT), shortened(b, LONG_TEXT)) for a, b in commands][:20],
-        stop=STOP,
-        percent=percent,
+        "listed": [each for each in listed if each.total],
+        "facts": [(shortened(k, 60), shortened(v, LONG_TEXT)) for k, v in facts.items()][:50],
+        "commands": [(shortened(a, LONG_TEXT), shortened(b, LONG_TEXT)) for a, b in commands][:20],
+        "stop": STOP,
+        "percent": percent,
         **_inline(),
-    )
+    }
+    while True:
+        decisions = decision_data(found, [card.row for card in cards])
+        text = fill(
+            "audit.html.j2",
+            cards=cards,
+            options=_options(cards, known, classes, names),
+            decisions=None if decisions is None else script_json(decisions),
+            **parts,
+        )
+        if not cards or len(text.encode()) < LIMIT:
+            return text
+        cards = cards[: 3 * len(cards) // 4]  # names that are all quotes are long as HTML
 
 
 def verdict(found: Audit) -> str:
@@ -365,6 +377,9 @@ def _inline() -> dict[str, Any]:
     """Return style sheet and script, and the digest by which the page allows this script alone."""
     made = environment()
     assert made.loader is not None
-    style, script = (made.loader.get_source(made, f"audit.{kind}")[0] for kind in ("css", "js"))
+    style, script = (
+        "".join(made.loader.get_source(made, f"{name}.{kind}")[0] for name in INLINED)
+        for kind in ("css", "js")
+    )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"style": Markup(style), "script": Markup(script), "digest": digest}

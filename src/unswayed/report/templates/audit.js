@@ -3,8 +3,10 @@
   const find = (id) => document.getElementById(id);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const [list, given, truth, least, more] = ["cards", "given", "true", "least", "more"].map(find);
+  const undecided = find("undecided"); // not there if nothing can be decided
   const cards = all(".card");
   const page = cards.length - all(".later").length;
+  const unmatched = find("none").textContent;
   let room = page;
   document.documentElement.classList.add("js");
   list.classList.add("first");
@@ -14,7 +16,8 @@
     let matching = 0;
     for (const card of cards) {
       const { given: from, true: to, p } = card.dataset;
-      const fits = (!given.value || given.value === from) && (!truth.value || truth.value === to) && p >= floor;
+      const fits = (!given.value || given.value === from) && (!truth.value || truth.value === to) && p >= floor
+        && !(undecided?.checked && card.dataset.decision);
       matching += fits;
       card.hidden = !fits || matching > room;
     }
@@ -24,6 +27,7 @@
     find("count").textContent = `Showing ${shown} of ${matching.toLocaleString("en")} labels${of}.`;
     find("least-shown").textContent = `${least.value} %`;
     find("none").hidden = matching > 0;
+    find("none").textContent = undecided?.checked ? "No undecided label matches." : unmatched;
     more.hidden = matching <= room;
     for (const part of all(".cell, .pair")) {
       const chosen = part.dataset.given === given.value && part.dataset.true === truth.value;
@@ -41,7 +45,8 @@
     const top = find("labels").getBoundingClientRect();
     if (top.bottom < 200 || top.top > innerHeight - 200) find("labels").scrollIntoView();
   };
-  for (const field of [given, truth, least]) field.addEventListener("input", anew);
+  list.addEventListener("decided", () => { if (undecided.checked) show(); });
+  for (const field of [given, truth, least, ...(undecided ? [undecided] : [])]) field.addEventListener("input", anew);
   find("filter").addEventListener("reset", () => setTimeout(anew));
   find("filter").addEventListener("submit", (event) => event.preventDefault());
   more.addEventListener("click", () => { room += page; show(); });
