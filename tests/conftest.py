@@ -27,6 +27,16 @@ TINY = (
 )
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say in one line that tests in a browser were left out, and how to have them run."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    count = sum("needs playwright and Chromium" in str(each.longrepr) for each in skipped)
+    if count:
+        terminalreporter.write_line(
+            f"{count} tests in a browser were left out: install Chromium to run them"
+        )
+
+
 @pytest.fixture
 def tiny() -> Recipe:
     """A real recipe that trains in about a second."""

@@ -108,7 +108,7 @@ def test_every_confirmed_decision_survives_kill_9(path):
         b"[1]",
         b'{"key": "0000", "time": "t", "reviewer": "r", "id": "a", "decision": "burn"}',
         b'{"key": "0000", "time": "t", "reviewer": "", "id": "a", "decision": "keep"}',
-        b'{"key": "0000", "id": "' + b"x" * 30_000 + b'"}',
+        b'{"key": "0000", "id": "' + b"x" * 300_000 + b'"}',
         b"\xff\xfe",
     ],
 )

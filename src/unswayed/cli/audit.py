@@ -80,8 +80,9 @@ def audit_run(
         console().print(table(found, top))
     print(found)
     folder = shlex.quote(str(run.path))
+    print(f"look at them and decide: unswayed review {folder}")
     if page:
-        print(f"look at them: {run.path / 'report.html'}")
+        print(f"the same on one page, to send to others: {run.path / 'report.html'}")
     print(f"all labels, worst first: {run.path / 'audit.csv'}")
     print(f"classify other images: unswayed predict {folder} IMAGE")
     return found
@@ -101,6 +102,7 @@ def report(found: Audit, judged: Run, path: Path) -> None:
             image=lambda row: judged.image(str(found.ids[row]), LARGE),
             facts=facts(found, judged),
             commands=[
+                ("look at them one by one, and decide", f"unswayed review {folder}"),
                 ("all labels as a table", f"unswayed audit {folder} --out labels.csv"),
                 ("classify other images", f"unswayed predict {folder} IMAGE"),
                 ("how good the model is", f"unswayed evaluate {folder}"),

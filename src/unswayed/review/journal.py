@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from unswayed.errors import DamagedFileError, UsageError
 
 FILE = "review.jsonl"
-LONGEST_LINE = 20_000
-"""Bytes of a line; ids and names are shorter than that, and a stranger's file may be anything."""
+LONGEST_NAME, LONGEST_LINE = 8_000, 200_000
+"""Characters of an id or a class name, and bytes of a line that holds three of them, escaped."""
 
 Choice = Literal["relabel", "keep", "none", "unsure", "remove"]
 How = Literal["single", "bulk", "recheck", "repeat", "settle", "report"]
@@ -35,10 +35,10 @@ class Event(BaseModel):
     key: str = Field(min_length=4, max_length=64)  # the same for all samples of a bulk decision
     time: str = Field(max_length=64)
     reviewer: str = Field(min_length=1, max_length=200)
-    id: str = Field(default="", max_length=8000)
+    id: str = Field(default="", max_length=LONGEST_NAME)
     decision: Choice | Literal["undo", "redo"]
-    label: str | None = Field(default=None, max_length=8000)  # the new one, of `relabel`
-    given: str = Field(default="", max_length=8000)  # the label that was judged
+    label: str | None = Field(default=None, max_length=LONGEST_NAME)  # the new one, of `relabel`
+    given: str = Field(default="", max_length=LONGEST_NAME)  # the label that was judged
     how: How = "single"
     of: str = Field(default="", max_length=64)  # the key that is undone or redone
 
@@ -155,11 +155,10 @@ def unknown(events: Iterable[Event], known: Iterable[Event]) -> list[Event]:
 def _cut_torn_line(handle: int) -> int:
     """Remove what a crash left of a line that was never confirmed; return the length."""
     end = os.lseek(handle, 0, os.SEEK_END)
-    start = max(0, end - 4 * LONGEST_LINE)
-    tail = os.pread(handle, end - start, start)
-    if not tail or tail.endswith(b"\n"):
+    if not end or os.pread(handle, 1, end - 1) == b"\n":
         return end
-    whole = start + tail.rfind(b"\n") + 1
+    start = max(0, end - LONGEST_LINE)
+    whole = start + os.pread(handle, end - start, start).rfind(b"\n") + 1
     os.ftruncate(handle, whole)
     return whole
 

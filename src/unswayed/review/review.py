@@ -19,7 +19,17 @@ from unswayed.audits.result import FLAGS, STOP, Audit
 from unswayed.audits.storage import read_audit
 from unswayed.errors import UsageError
 from unswayed.review import rechecks
-from unswayed.review.journal import FILE, Choice, Event, How, Journal, new_key, now, unknown
+from unswayed.review.journal import (
+    FILE,
+    LONGEST_NAME,
+    Choice,
+    Event,
+    How,
+    Journal,
+    new_key,
+    now,
+    unknown,
+)
 from unswayed.review.recalibration import NINETY, Expected, Recalibrated, recalibrate
 from unswayed.review.verdicts import (
     DISPUTED,
@@ -365,6 +375,8 @@ class Review:
         if label is not None and not 0 <= label < len(self.found.classes):
             raise UsageError(f"there is no class {label}")
         names = self.verdicts.classes
+        if len(self.verdicts.ids[row]) > LONGEST_NAME:
+            raise UsageError(f"the id of row {row} has more than {LONGEST_NAME:,} characters")
         return Event(
             key=key,
             time=now(),

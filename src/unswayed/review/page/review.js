@@ -150,17 +150,19 @@
     at = 100;
   };
   const fetched = new Map();
-  const prefetch = () => {
-    const rows = [];
-    for (const item of items.slice(at, at + 6)) rows.push([item.row, "full"], ...(item.near || []).map(([row]) => [row, "thumb"]));
-    for (const item of items.slice(at, at + 2 * PAGE)) rows.push([item.row, "thumb"]);
-    for (const [row, size] of rows) {
-      const url = source(row, size);
-      if (fetched.has(url)) continue;
+  const fetchedAhead = (url) => {
+    if (!fetched.has(url)) {
       const image = new Image();
       image.src = url;
       fetched.set(url, image);
     }
+    return fetched.get(url);
+  };
+  const prefetch = () => {
+    const rows = [];
+    for (const item of items.slice(at, at + 6)) rows.push([item.row, "full"], ...(item.near || []).map(([row]) => [row, "thumb"]));
+    for (const item of items.slice(at, at + 2 * PAGE)) rows.push([item.row, "thumb"]);
+    for (const [row, size] of rows) fetchedAhead(source(row, size));
     for (const url of fetched.keys()) if (fetched.size > 300) fetched.delete(url); else break;
   };
 
@@ -313,6 +315,26 @@
     image.dataset.url = url;
     image.src = url;
   };
+  // The picture that was fetched ahead is put in place as it is: nothing has to be decoded then.
+  const placed = (row) => {
+    const image = fetchedAhead(source(row, "full"));
+    if (find("image") !== image) {
+      find("image").replaceWith(image);
+      image.id = "image";
+    }
+    if (image.complete && image.naturalWidth) sharpen({ target: image });
+    else if (image.complete) miss();
+    else {
+      image.onload = sharpen;
+      image.onerror = () => { if (find("image") === image) miss(); };
+    }
+    return image;
+  };
+  const miss = () => {
+    const item = items[at];
+    find("picture").dataset.why = item ? `The picture of ${item.id} cannot be shown. It may have been moved or be damaged.` : "";
+    find("picture").classList.add("missing");
+  };
   const sharpen = (event) => event.target.classList.toggle("tiny", Math.max(event.target.naturalWidth, event.target.naturalHeight) <= 64);
   const said = (item) => item.state === "relabel" ? `→ ${classes[item.label]}` : SAID[item.state] || "";
 
@@ -340,9 +362,8 @@
   };
 
   const drawSingle = (item) => {
-    const image = find("image");
     find("picture").classList.remove("missing");
-    show(image, item.row, "full");
+    const image = placed(item.row);
     image.alt = `Sample labelled ${classes[item.given]}`;
     find("id").textContent = item.id;
     find("id").title = item.id;
@@ -495,9 +516,8 @@
     const labels = make("p");
     labels.append(named(item.given), "→", named(item.suggested));
     labels.firstChild.className = "from";
-    labels.append(make("span", item.blind ? "blind" : chance(item.p), "p"));
     const answer = make("p", item.state === "open" ? "\u00a0" : said(item), "said");
-    made.append(image, labels, answer);
+    made.append(image, make("span", item.blind ? "blind" : chance(item.p), "p"), labels, answer);
     made.addEventListener("click", () => { at = place; draw(); });
     made.addEventListener("dblclick", () => { at = place; view = "single"; draw(); });
     return made;
@@ -724,13 +744,7 @@
   });
   find("filter").addEventListener("submit", (event) => event.preventDefault());
   find("filter").addEventListener("reset", (event) => { event.preventDefault(); apply({ ...plain(), tab: filter.tab }); });
-  find("image").addEventListener("load", sharpen);
   find("zoom-image").addEventListener("load", sharpen);
-  find("image").addEventListener("error", () => {
-    const item = items[at];
-    find("picture").dataset.why = item ? `The picture of ${item.id} cannot be shown. It may have been moved or be damaged.` : "";
-    find("picture").classList.add("missing");
-  });
   addEventListener("beforeunload", (event) => { if (unsent.length) event.preventDefault(); });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && facts && !sending) ask("progress", {}).then(stand).catch(lost);
