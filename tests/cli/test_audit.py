@@ -33,11 +33,12 @@ def test_the_table_is_written_and_the_findings_are_said(run, capsys, tmp_path):
     )
 
 
-def test_the_report_is_written_and_named_first(run, capsys):
+def test_the_review_and_the_report_are_named_first(run, capsys):
     assert main(["audit", str(run), "--top", "0"]) == 0
     said = capsys.readouterr().out.splitlines()
     text = (run / "report.html").read_text(encoding="utf-8")
-    assert said[-3] == f"look at them: {run / 'report.html'}"
+    assert said[-4] == f"look at them and decide: unswayed review {run}"
+    assert said[-3].endswith(f": {run / 'report.html'}")
     assert "data:image/jpeg" in text
     assert f"unswayed predict {run} IMAGE" in text
     assert "method ce + ctrr (simsiam), 2 epochs" in text

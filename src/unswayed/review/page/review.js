@@ -10,6 +10,7 @@
   let facts, classes = [], reviewer = "";
   let filter = plain();
   let items = [], at = 0, total = 0, dropped = 0, exhausted = false, loading = null;
+  let advancing = false;  // the next label is not there yet
   let view = "single", version = -1, standing = null;
   const done = [];     // items that were decided here, the last at the end
   let unsent = [];     // decisions that the server has not confirmed yet
@@ -117,10 +118,11 @@
     loading = (async () => {
       const waiting = filter.decided === "no" ? items.filter((item) => item.state === "open").length + dropped : items.length + dropped;
       const start = Math.max(0, waiting - 60);
-      const known = new Set(items.map((item) => item.slot));
+      const known = new Map(items.map((item) => [item.slot, item]));
       const asked = JSON.stringify(filter);
       const answer = await ask("items", { filter, start, count: 160 });
       if (asked !== JSON.stringify(filter)) return;
+      for (const { slot, p, top } of answer.items) if (known.has(slot)) Object.assign(known.get(slot), { p, top });
       const fresh = answer.items.filter((item) => !known.has(item.slot));
       items.push(...fresh);
       total = answer.total;
@@ -130,8 +132,8 @@
     return loading;
   };
   const reload = async () => {
-    items = []; at = 0; dropped = 0; exhausted = false;
     if (loading) await loading;
+    items = []; at = 0; dropped = 0; exhausted = false;
     await more();
     draw();
   };
@@ -180,10 +182,10 @@
     let next = at + 1;
     while (next < items.length && items[next].state !== "open") next += 1;
     if (next < items.length) { await move(next - at); return; }
-    if (!exhausted) {
-      await more();
-      if (at + 1 < items.length) { await advance(); return; }
-    }
+    advancing = true;
+    if (!exhausted) await more();
+    advancing = false;
+    if (next < items.length) { await advance(); return; }
     at = items.length;
     draw();
   };
@@ -192,7 +194,7 @@
 
   const decide = (decision, label = null) => {
     const item = items[at];
-    if (!item) return;
+    if (!item || advancing) return;  // nobody decides about what is not on the screen yet
     if (unsent.length > 100) { complain("Too much is not saved yet. Wait until the server answers."); return; }
     if (decision === "relabel" && label === item.given) { decision = "keep"; label = null; }
     item.state = decision;
