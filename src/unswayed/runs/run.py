@@ -9,6 +9,8 @@ records/                 per-sample loss, margin, probabilities and prediction, 
 checkpoints/             the last two states, and the weights that did best on the noisy hold-out
 model.safetensors, selected.safetensors, config.json, predictions.safetensors, README.md,
 summary.json             once finished
+audit.*, report.html     what an audit found
+review.jsonl             decisions of people
 """
 
 from __future__ import annotations
