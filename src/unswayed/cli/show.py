@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from unswayed.errors import UsageError
 
@@ -38,7 +39,8 @@ def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
         cells = [_percent(row.last), _percent(row.selected)]
         cells += [_percent(row.oracle_best)] if oracle else []
         seconds = row.seconds.seconds() if row.seconds else "–"
-        table.add_row(row.method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
+        method = Text(row.method)  # it may end in the name of a file, which is no markup
+        table.add_row(method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
     return table
 
 
