@@ -3,12 +3,14 @@ from __future__ import annotations
 import csv
 import json
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from exports.examples import digests
 from unswayed import Run
 from unswayed.cli import main
 from unswayed.cli.progress import Watcher
@@ -114,9 +116,42 @@ def test_an_npz_file_can_be_cleaned(here, capsys):
     assert Run("runs/mine").config.image_size == (8, 8)
 
 
+def test_corrected_labels_are_written_trained_on_and_compared(here, capsys):
+    photos = here / "my photos"
+    write_digits(photos / "train")
+    write_digits(photos / "test", per_class=60)
+    words = ["clean", "my photos", "train.epochs=8", "train.threads=1", "--accept", "0.6"]
+    before = digests(photos)
+    assert main([*words, "--retrain"]) == 0
+    out = capsys.readouterr().out
+    assert "labels change without review" in out
+    assert "test set, before -> after: " in out
+    assert "noisy hold-out, before -> after: " in out
+    assert "unswayed compare 'runs/my photos' 'runs/my photos-corrected'" in out
+    assert digests(photos) == before
+    run, again = Run("runs/my photos"), Run("runs/my photos-corrected")
+    assert again.summary.epochs == run.summary.epochs == 8
+    labels = Path("runs/my photos/corrected.csv").absolute()
+    assert again.recipe.sections["data"]["corrected"] == str(labels)
+    names = again.provenance.data.classes
+    fixed = {n: names[k] for n, k in zip(again.samples().ids, again.samples().given, strict=True)}
+    with labels.with_name("corrected.changes.csv").open(encoding="utf-8", newline="") as file:
+        changes = {row["id"]: row["new_label"] for row in csv.DictReader(file)}
+    assert changes
+    assert changes.items() <= fixed.items()
+    assert main([*words, "--retrain"]) == 0  # and nothing is trained twice
+    assert capsys.readouterr().err.count("finished already") == 2
+    assert main(["compare", "runs/my photos", "runs/my photos-corrected"]) == 0
+    assert "labels: corrected.csv" in " ".join(capsys.readouterr().out.split())
+    assert main(words) == 0
+    assert "next: unswayed train 'runs/my photos/recipe.toml'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["photos", "--retrain"], "--retrain needs --accept P"),
+        (["photos", "--accept", "1.5"], "--accept is a probability"),
         (["nothing"], "there is no folder and no file nothing"),
         (["photos", "--minutes", "0"], "--minutes must be"),
         (["photos", "--run", "photos/run"], "would be inside the data"),

@@ -73,7 +73,7 @@ def test_only_changed_lines_of_a_csv_differ(photos, tmp_path):
     before = digests(photos)
     run = trained_on(file, tmp_path)
     found = unswayed.export(run)
-    assert found.path == run.path / "corrected.csv"
+    assert found.path == run.path / "corrected-manifest.csv"
     old, new = (f.read_bytes().split(b"\r\n") for f in (file, found.path))
     assert len(new) == len(old) - 1
     assert new[0] == old[0]

@@ -27,7 +27,7 @@ def console() -> Console:
 def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
     """Return the table of `compare` and `demo`."""
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("method")
+    table.add_column("method", overflow="fold")
     table.add_column("seeds", justify="right")
     table.add_column("test, last", justify="right")
     table.add_column("test, selected\non noisy hold-out", justify="right")

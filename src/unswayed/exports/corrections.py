@@ -114,10 +114,7 @@ def correct(run: Run, accept: float | None = None) -> Corrections:
         run: a finished run with an audit, and perhaps with decisions.
         accept: also take suggestions that are right with at least this probability.
     """
-    if accept is not None and not LEAST <= accept < 1:
-        raise UsageError(
-            f"--accept is a probability from {LEAST} to below 1, such as 0.95, not {accept:g}"
-        )
+    check_accept(accept)
     review = open_review(run)
     found, verdicts = review.found, review.verdicts
     accepted = _accepted(review, accept)
@@ -136,6 +133,14 @@ def correct(run: Run, accept: float | None = None) -> Corrections:
         mistakes=float((1 - review.p_suggested[accepted]).sum()),
         earlier=_earlier(run),
     )
+
+
+def check_accept(accept: float | None) -> None:
+    """Refuse what is no probability, or too small a one."""
+    if accept is not None and not LEAST <= accept < 1:
+        raise UsageError(
+            f"--accept is a probability from {LEAST} to below 1, such as 0.95, not {accept:g}"
+        )
 
 
 def _accepted(review: Review, accept: float | None) -> NDArray[np.bool_]:

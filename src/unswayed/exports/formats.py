@@ -37,6 +37,10 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
 OTHERS: tuple[Format, ...] = ("labels", "huggingface")
 
 
+TABLE = "corrected-manifest"
+"""Not called like the table of labels, which may be a .csv in the same folder."""
+
+
 class Kind(NamedTuple):
     """How a format is written."""
 
@@ -49,7 +53,7 @@ KINDS: Mapping[Format, Kind] = {
     "links": Kind(partial(write_tree, how="links"), ""),
     "copies": Kind(partial(write_tree, how="copies"), ""),
     "moves": Kind(write_moves, ".csv", "moves"),
-    "manifest": Kind(write_files, ".csv"),
+    "manifest": Kind(write_files, ".csv", TABLE),
     "npz": Kind(write_arrays, ".npz"),
     "metadata": Kind(partial(write_files, path="file_name"), ".csv", "metadata"),
     "huggingface": Kind(write_saved, ""),
@@ -138,7 +142,7 @@ def _format(run: Run, wanted: str | None) -> Format:
 def _kind(run: Run, chosen: Format) -> Kind:
     data = run.recipe.sections["data"]
     if chosen == "manifest" and data["name"] == "manifest":
-        return Kind(write_manifest, Path(data["path"]).suffix)
+        return Kind(write_manifest, Path(data["path"]).suffix, TABLE)
     return KINDS[chosen]
 
 
