@@ -359,7 +359,7 @@ def _resolve(sections: Mapping[str, Options]) -> dict[str, Options]:
             "data.path=FILE (see: unswayed list data)"
         )
     resolved = {section: _resolved(section, sections) for section in REGISTRIES}
-    if resolved["data"][CORRECTED] and resolved["noise"]["name"] != "none":
+    if resolved["data"].get(CORRECTED) and resolved["noise"]["name"] != "none":
         raise UsageError(
             f"data.{CORRECTED}: the labels of the file are used as they are; set noise.name=none"
         )

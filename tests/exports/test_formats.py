@@ -53,6 +53,13 @@ def test_what_is_said(run):
     assert words[5].endswith(f"--run '{run.path}-corrected'")
 
 
+def test_a_run_may_be_given_as_the_current_folder(run, monkeypatch):
+    monkeypatch.chdir(run.path)
+    found = unswayed.export(".")
+    assert found.path.as_posix() == "corrected.csv"
+    assert found.next.endswith(f"--run '{run.path}-corrected'")
+
+
 def test_nothing_to_change_is_an_export_too(run):
     found = unswayed.export(run)
     assert found.corrections.changes == ()

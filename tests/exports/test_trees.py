@@ -121,20 +121,20 @@ def test_names_that_are_not_utf8_become_links(tmp_path, rng):
         unswayed.export(run, format="manifest")
 
 
-def table(tmp_path, rng, classes):
+def table(tmp_path, rng, classes, extra="", *words):
     photos = class_folders(tmp_path / "photos", rng, {"x": 6, "y": 6})
-    rows = [f"{name}/00{i}.png" for name in "xy" for i in range(6)]
+    rows = [f"{name}/00{i}.png" for name in "xy" for i in range(6)] + [extra] * bool(extra)
     with (photos / "labels.csv").open("w", newline="") as file:
-        labels = [classes[i % 2] for i in range(12)]
+        labels = [classes[i % 2] for i in range(len(rows))]
         csv.writer(file).writerows([("path", "label"), *zip(rows, labels, strict=True)])
-    words = ("data.name=manifest", f"data.path={photos / 'labels.csv'}", "data.size=8")
-    return trained(tmp_path / "run", *words)
+    words = (f"data.path={photos / 'labels.csv'}", "data.size=8", *words)
+    return trained(tmp_path / "run", "data.name=manifest", *words)
 
 
 def test_a_table_becomes_a_tree(tmp_path, rng):
-    run = table(tmp_path, rng, ("cat", "it's <b>"))
+    run = table(tmp_path, rng, ("cat", "it's <b>"), "gone/000.png", "data.max_bad=0.5")
     decide(run, 1, "relabel", "cat")
-    found = unswayed.export(run, tmp_path / "new" / "tree", format="links")
+    found = unswayed.export(run, tmp_path / "new" / "tree", format="copies")
     assert sorted(p.name for p in found.path.iterdir()) == ["cat", "changes.csv", "it's <b>"]
     expected = by_pixels(run.data().train)
     expected[np.asarray(run.data().train.images)[1].tobytes()] = "cat"

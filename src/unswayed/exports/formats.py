@@ -31,6 +31,7 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
     "folder": ("links", "copies", "moves", "manifest", "metadata", "huggingface", "labels"),
     "manifest": ("manifest", "links", "copies", "metadata", "huggingface", "labels"),
     "npz": ("npz", "huggingface", "labels"),
+    "memory": ("labels",),  # the images are not on the disk
 }
 """What the data of a run can be written as, by `data.name`; the first is the default."""
 
@@ -162,8 +163,15 @@ def next_step(corrections: Corrections, place: Path, chosen: Format) -> str:
     if run.recipe.sections["data"]["name"] == "memory":
         shown = ", ".join(map(repr, (str(recipe), *words)))
         return f"unswayed.train({shown}, data=...)"
-    folder = run.path.with_name(f"{run.path.resolve().name}-corrected")
-    return shlex.join(["unswayed", "train", str(recipe), *words, "--run", str(folder)])
+    folder = str(beside(run, "corrected"))
+    return shlex.join(["unswayed", "train", str(recipe), *words, "--run", folder])
+
+
+def beside(run: Run, end: str) -> Path:
+    """Return the folder `<RUN>-<end>`; the run itself may be given as `.`."""
+    whole = run.path.resolve()
+    name = f"{whole.name}-{end}"
+    return run.path.with_name(name) if run.path.name == whole.name else whole.with_name(name)
 
 
 def overrides(corrections: Corrections, place: Path, chosen: Format) -> list[str]:

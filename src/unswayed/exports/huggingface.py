@@ -86,12 +86,20 @@ def write_saved(new: Path, corrections: Corrections) -> None:
     parts = {}
     for split, columns in _splits(corrections).items():
         plain = library.Dataset.from_dict(columns, features=features)
-        # The library's own fingerprint is a random one.
-        name = hashlib.sha256(repr((split, columns)).encode()).hexdigest()[:16]
+        name = _fingerprint(columns)
         parts[split] = library.Dataset(plain.data, info=plain.info, fingerprint=name)
     library.disable_progress_bars()
     library.DatasetDict(parts).save_to_disk(new, num_shards=dict.fromkeys(parts, 1))
     write_changes(new / "changes.csv", corrections.changes)
+
+
+def _fingerprint(columns: Columns) -> str:
+    """Return a name of the content; the library's own is another one each time."""
+    found = hashlib.sha256()
+    for values in columns.values():
+        for value in values:
+            found.update(repr(value).encode())
+    return found.hexdigest()[:16]
 
 
 def _splits(corrections: Corrections) -> dict[str, Columns]:
@@ -114,7 +122,7 @@ def _of_files(corrections: Corrections) -> dict[str, Columns]:
     number = {name: k for k, name in enumerate(classes)}
     found: dict[str, Columns] = {}
     for image in kept_images(corrections):
-        if image.readable:
+        if image.readable and image.path.is_file():
             columns = found.setdefault(image.split, {"image": [], "label": [], "id": []})
             columns["image"].append(str(image.path))
             columns["label"].append(number[str(image.label)])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from unswayed.build import settled
 from unswayed.exports.corrections import Corrections, correct
-from unswayed.exports.formats import Exported, export, overrides
+from unswayed.exports.formats import Exported, beside, export, overrides
 from unswayed.recipe import Recipe
 from unswayed.runs import Run
 
@@ -41,14 +41,13 @@ def prepare_retraining(run: Run, accept: float | None = None) -> Retraining:
 
 def _free_places(run: Run, found: Corrections) -> tuple[Path, Path]:
     """Return the folder of the new run and the file of its labels."""
-    name = run.path.resolve().name
-    for number in count(1):
-        end = "corrected" if number == 1 else f"corrected-{number}"
-        folder = run.path.resolve().with_name(f"{name}-{end}")
-        if not folder.exists() or _is_trained_on(folder, found):
-            break
-    shown = run.path.parent / folder.name if run.path.name == name else folder
-    return shown, run.path / f"{end}.csv"
+    ends = ("corrected" if number == 1 else f"corrected-{number}" for number in count(1))
+    places = ((beside(run, end), run.path / f"{end}.csv") for end in ends)
+    return next(
+        (folder, file)
+        for folder, file in places
+        if not folder.exists() or _is_trained_on(folder, found)
+    )
 
 
 def _is_trained_on(folder: Path, found: Corrections) -> bool:

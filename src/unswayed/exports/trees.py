@@ -28,7 +28,8 @@ class Placing(NamedTuple):
 
 def write_tree(new: Path, corrections: Corrections, how: Literal["links", "copies"]) -> None:
     """Make a folder of links or copies, and the table of changes in it."""
-    planned = [each for each in placings(corrections) if each.target is not None]
+    found = placings(corrections)
+    planned = [each for each in found if each.target is not None and each.source.exists()]
     new.mkdir()
     for number, (source, target) in enumerate(planned):
         assert target is not None
