@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from exports.examples import digests
+from exports.examples import decide, digests
 from unswayed import Run
 from unswayed.cli import main
 from unswayed.cli.progress import Watcher
@@ -61,12 +61,14 @@ def test_one_command_plans_trains_audits_and_the_second_only_shows(photos, here,
     assert "worth a look" in out
 
 
-def test_an_interrupted_command_goes_on_with_the_same_plan(photos, here, capfd, monkeypatch):
-    def stopping(watcher, event, real=Watcher.__call__):
-        real(watcher, event)
-        if isinstance(event, Epoch):
-            signal.raise_signal(signal.SIGINT)
+def stopping(watcher, event, real=Watcher.__call__):
+    """Press Ctrl-C after an epoch."""
+    real(watcher, event)
+    if isinstance(event, Epoch):
+        signal.raise_signal(signal.SIGINT)
 
+
+def test_an_interrupted_command_goes_on_with_the_same_plan(photos, here, capfd, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Watcher, "__call__", stopping)
         assert main(["clean", str(photos), *QUICK]) == 130
@@ -145,6 +147,24 @@ def test_corrected_labels_are_written_trained_on_and_compared(here, capsys):
     assert "labels: corrected.csv" in " ".join(capsys.readouterr().out.split())
     assert main(words) == 0
     assert "next: unswayed train 'runs/my photos/recipe.toml'" in capsys.readouterr().out
+
+
+def test_an_interrupted_second_training_goes_on_and_decisions_count(here, capfd, monkeypatch):
+    photos = write_digits(here / "photos", per_class=20)
+    assert main(["clean", str(photos), *QUICK]) == 0
+    decide(Run("runs/photos"), 0, "remove")
+    words = ["clean", str(photos), "--accept", "0.99", "--retrain"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Watcher, "__call__", stopping)
+        assert main(words) == 130
+    assert not Run("runs/photos-corrected").finished
+    capfd.readouterr()
+    assert main(words) == 0
+    out, err = capfd.readouterr()
+    assert "going on with: runs/photos-corrected" in err
+    assert "1 samples are left out" in out
+    assert len(Run("runs/photos-corrected").provenance.resumed) == 1
+    assert Run("runs/photos-corrected").provenance.data.samples == 39
 
 
 @pytest.mark.parametrize(

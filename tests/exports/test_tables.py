@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pictures import class_folders, picture
 
 import unswayed
 from exports.examples import decide, digests, next_recipe, trained
 from unswayed import Dataset, UsageError
 from unswayed.data import DATASETS
+from unswayed.exports.tables import _csv, _json_lines
 
 HOSTILE = ("<img src=x onerror=hit()>", "\"it's\" = 'x'", "\u202eevil", "[bold]", "a, b")
 
@@ -134,6 +138,48 @@ def test_a_parquet_keeps_types_and_notes(photos, tmp_path, dictionary):
     expected[0]["label"] = "fox" if dictionary else 2
     assert new.to_pylist() == expected[:3] + expected[4:]
     check_round_trip(run, found)
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+
+
+@given(
+    st.lists(st.tuples(TEXT, TEXT, st.sampled_from("abc")), max_size=8, unique_by=lambda r: r[0]),
+    st.dictionaries(st.integers(0, 7), st.sampled_from(["a", "b", None])),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    st.sampled_from(["\r\n", "\n"]),
+    st.sampled_from([",", "\t"]),
+)
+def test_any_csv_keeps_what_does_not_change(rows, wanted, quoting, end, delimiter):
+    rows = [(f"p{name}", note, label) for name, note, label in rows]
+    text = io.StringIO(newline="")
+    style = {"delimiter": delimiter, "quoting": quoting, "lineterminator": "\r\n"}
+    for row in [("path", "note", "label"), *rows]:
+        line = io.StringIO(newline="")
+        csv.writer(line, **style).writerow(row)
+        text.write(line.getvalue()[:-2] + end)
+    labels = {row[0]: row[2] for row in rows}
+    labels |= {rows[n][0]: label for n, label in wanted.items() if n < len(rows)}
+    new = "".join(_csv(io.StringIO(text.getvalue(), newline=""), labels, delimiter))
+    found = list(csv.reader(io.StringIO(new, newline=""), delimiter=delimiter))[1:]
+    assert found == [[*row[:2], labels[row[0]]] for row in rows if labels[row[0]] is not None]
+    if all(labels[row[0]] == row[2] for row in rows):
+        assert new == text.getvalue()
+
+
+@given(st.lists(st.dictionaries(TEXT, st.one_of(TEXT, st.floats(), st.none())), max_size=5))
+def test_any_json_line_keeps_what_does_not_change(notes):
+    rows = [{**note, "path": f"p{n}", "label": "a"} for n, note in enumerate(notes)]
+    rows = [{k: v for k, v in row.items() if k not in ("id", "split")} for row in rows]
+    lines = [json.dumps(row) + "\n" for row in rows]
+    labels = {f"p{n}": ("a", '"b"', None)[n % 3] for n in range(len(rows))}
+    new = "".join(_json_lines(lines, labels, "")).splitlines(keepends=True)
+    expected = [
+        line.replace('"label": "a"', '"label": "\\"b\\""') if n % 3 == 1 else line
+        for n, line in enumerate(lines)
+        if n % 3 < 2
+    ]
+    assert new == expected
 
 
 def test_exporting_again_changes_nothing(photos, tmp_path):
