@@ -51,6 +51,8 @@ def test_what_is_said(run):
     assert words[4] == f"every change: {run.path / 'corrected.changes.csv'}"
     assert words[5].startswith(f"next: unswayed train '{run.path}/recipe.toml' 'data.corrected=")
     assert words[5].endswith(f"--run '{run.path}-corrected'")
+    run.path.with_name("my run-corrected").mkdir()
+    assert unswayed.export(run, accept=0.8).next.endswith(f"--run '{run.path}-corrected-2'")
 
 
 def test_a_run_may_be_given_as_the_current_folder(run, monkeypatch):

@@ -23,6 +23,7 @@ from unswayed.exports.tables import write_files, write_manifest
 from unswayed.exports.trees import write_moves, write_tree
 from unswayed.registry import did_you_mean
 from unswayed.runs import Run
+from unswayed.session import new_folder
 
 Format = Literal["links", "copies", "moves", "manifest", "npz", "metadata", "huggingface", "labels"]
 Writer = Callable[[Path, Corrections], None]
@@ -116,17 +117,17 @@ def export(
     if kind.suffix and place.suffix.lower() != kind.suffix.lower():
         raise UsageError(f"--to {place}: this format is a file that ends in {kind.suffix}")
     check_outside(run, place)
-    beside = place.with_name(f"{place.stem}.changes.csv") if chosen and kind.suffix else None
-    for each in filter(None, (place, beside)):
+    changes = place.with_name(f"{place.stem}.changes.csv") if chosen and kind.suffix else None
+    for each in filter(None, (place, changes)):
         check_free(run, each)
     found = correct(run, accept)
     with placed(run, place) as new:
         kind.write(new, found)
-    if beside:
-        with placed(run, beside) as new:
+    if changes:
+        with placed(run, changes) as new:
             write_changes(new, found.changes)
     after = next_step(found, place, chosen) if chosen else ""
-    return Exported(place, beside, chosen, found, after)
+    return Exported(place, changes, chosen, found, after)
 
 
 def _format(run: Run, wanted: str | None) -> Format:
@@ -163,8 +164,9 @@ def next_step(corrections: Corrections, place: Path, chosen: Format) -> str:
     if run.recipe.sections["data"]["name"] == "memory":
         shown = ", ".join(map(repr, (str(recipe), *words)))
         return f"unswayed.train({shown}, data=...)"
-    folder = str(beside(run, "corrected"))
-    return shlex.join(["unswayed", "train", str(recipe), *words, "--run", folder])
+    wanted = beside(run, "corrected")
+    folder = new_folder(wanted.name, wanted.parent)  # another training may be there
+    return shlex.join(["unswayed", "train", str(recipe), *words, "--run", str(folder)])
 
 
 def beside(run: Run, end: str) -> Path:
