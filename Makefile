@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit paper-cpu paper-smoke paper-steps claims clean
+        speed cifar audit review-load screenshots paper-cpu paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,12 @@ cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLO
 
 audit: $(VENV)/bench ## find wrong labels beside cleanlab, on data in $UNSWAYED_DATA; resumable, two hours of one core
 	$(BIN)/python benchmarks/audit.py --save results
+
+review-load: $(VENV)/dev ## measure the review page with 100,000 labels of 1,000 classes; needs Chromium, a quarter of an hour
+	$(BIN)/python benchmarks/review_load.py --save results
+
+screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; needs Chromium, a minute
+	$(BIN)/python benchmarks/review_pictures.py
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information

@@ -10,6 +10,7 @@ import pytest
 MODULES = (
     "data.adapters",
     "data.dataset",
+    "exports.formats",
     "losses.gce",
     "recipe",
     "regularizers.ctrr",
@@ -43,6 +44,7 @@ def test_what_users_call_has_an_example():
     assert EXAMPLES.keys() >= {
         "data.adapters.from_torch",
         "data.dataset.Dataset.from_arrays",
+        "exports.formats.export",
         "losses.gce.gce_loss",
         "recipe.Recipe.load",
         "regularizers.ctrr.ctrr_loss",

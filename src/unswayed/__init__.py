@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from unswayed.errors import InterruptedRunError as InterruptedRunError
     from unswayed.errors import NonFiniteLossError as NonFiniteLossError
     from unswayed.errors import UsageError as UsageError
+    from unswayed.exports import export as export
     from unswayed.recipe import Recipe as Recipe
     from unswayed.report.audit_page import write_report as write_report
     from unswayed.runs import Run as Run
@@ -36,6 +37,7 @@ _HOMES = {
     "Audit": "unswayed.audits",
     "audit": "unswayed.audits",
     "find_wrong_labels": "unswayed.audits",
+    "export": "unswayed.exports",
     "evaluate": "unswayed.session",
     "resume": "unswayed.session",
     "train": "unswayed.session",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from unswayed.data import Dataset, Splits
+from unswayed.data import CORRECTED, Dataset, Splits
+from unswayed.data.corrected import read_labels
 from unswayed.device import check_precision, has_bf16, pick_device
 from unswayed.errors import UsageError
 from unswayed.learners import Classifier
@@ -76,12 +77,18 @@ def make_trainer(recipe: Recipe, splits: Splits) -> Trainer:
 
 def prepare(recipe: Recipe, data: Splits | None = None) -> tuple[Splits, Noise]:
     """Return the data with noisy training labels, and the noise."""
-    clean, test = data if data is not None else recipe.build("data")
+    clean, test = recipe.build("data") if data is None else _own(recipe, data)
     _check_fit(clean, test)
     noise: Noise = recipe.build("noise", facts_of(clean))
     given = noise.corrupt(clean.given, clean.keys, recipe.settings.seed)
     noisy = clean if np.array_equal(given, clean.given) else clean.with_given(given)
     return Splits(noisy, test), noise
+
+
+def _own(recipe: Recipe, data: Splits) -> Splits:
+    """Return data given from Python, with the labels of a file if the recipe names one."""
+    file = recipe.sections["data"].get(CORRECTED)
+    return read_labels(file).applied_to(data) if file else data
 
 
 def facts_of(data: Dataset) -> dict[str, Any]:

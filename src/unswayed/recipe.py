@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from unswayed.data import DATASETS
+from unswayed.data import CORRECTED, DATASETS
 from unswayed.errors import UsageError
 from unswayed.frameworks import FRAMEWORKS
 from unswayed.learners import LEARNERS
@@ -172,10 +172,13 @@ class Recipe:
     def key(self, ignoring: Collection[str] = ()) -> str:
         """Return a text that is equal for two recipes if and only if they are the same training.
 
+        An option without a value counts as one that is not there, as in a file.
+
         Args:
             ignoring: options that do not count, such as "train.seed" and "train.threads".
         """
-        counted = {k: v for k, v in _flat(self.sections).items() if k not in ignoring}
+        options = _flat(self.sections).items()
+        counted = {k: v for k, v in options if k not in ignoring and v is not None}
         return json.dumps(counted, sort_keys=True)
 
     def difference(self, other: Recipe) -> list[str]:
@@ -318,6 +321,8 @@ def _fold(assignments: list[Assignment]) -> tuple[str, dict[str, Options]]:
 
 def _set(sections: dict[str, Options], key: str, value: Any) -> None:
     """Set an option. Naming another component drops the options that it does not have."""
+    if key == "data.labels" and str(value).endswith(".csv"):
+        key = f"data.{CORRECTED}"  # without `.csv`, some data sets choose published labels by it
     section, (*outer, last) = _split(key)
     table = sections[section]
     named = not outer and last == "name" and section in REGISTRIES
@@ -356,6 +361,10 @@ def _resolve(sections: Mapping[str, Options]) -> dict[str, Options]:
             "data.path=FILE (see: unswayed list data)"
         )
     resolved = {section: _resolved(section, sections) for section in REGISTRIES}
+    if resolved["data"].get(CORRECTED) and resolved["noise"]["name"] != "none":
+        raise UsageError(
+            f"data.{CORRECTED}: the labels of the file are used as they are; set noise.name=none"
+        )
     learner = LEARNERS[resolved["learner"]["name"]]
     if "loss" not in learner.facts and resolved["loss"]["name"] != DEFAULT_NAMES["loss"]:
         raise UsageError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unswayed.build import assemble, make_trainer, prepare, resolve, settled
-from unswayed.data import Dataset, Splits
+from unswayed.data import CORRECTED, Dataset, Splits
 from unswayed.device import pick_device, threads
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
@@ -169,7 +169,10 @@ def _recipe(recipe: Recipe | str | Path, overrides: tuple[str, ...], data: Split
         recipe = Recipe.load(recipe, *first, *overrides)
     elif overrides:
         recipe = recipe.with_overrides(*overrides)
-    return recipe if data is None else recipe.with_options("data", name="memory")
+    if data is None:
+        return recipe
+    file = recipe.sections["data"].get(CORRECTED)
+    return recipe.with_options("data", **{"name": "memory", CORRECTED: file})
 
 
 def _splits(data: Any) -> Splits | None:

@@ -38,7 +38,14 @@ Count = Annotated[int, Ge(1)]
 Whole = Annotated[int, Ge(0)]
 Side = Annotated[int, Ge(1), AfterValidator(_not_too_large)]
 SideOrZero = Annotated[int, Ge(0), AfterValidator(_not_too_large)]
-AbsolutePath = Annotated[str, AfterValidator(lambda path: str(Path(path).expanduser().absolute()))]
+
+
+def absolute(path: str) -> str:
+    """Return a path that does not depend on the current folder."""
+    return str(Path(path).expanduser().absolute())
+
+
+AbsolutePath = Annotated[str, AfterValidator(absolute)]
 """A path that is stored as absolute, so that a run can be resumed from anywhere."""
 
 

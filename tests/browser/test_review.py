@@ -19,6 +19,7 @@ from test_journal import disk_of
 from audited import audited_run, write_digits
 from browsing import visit
 from unswayed import Run
+from unswayed.cli import main
 from unswayed.review import Slot
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -301,6 +302,23 @@ def test_decisions_change_p_wrong_visibly_and_move_the_stop_line(page, client):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator("#chance-was")).to_contain_text("the audit said")
+
+
+def test_decisions_are_exported_and_trained_on(page, client, run, tmp_path, capsys):
+    press(page, "yyx")
+    first, second, third = client.review.found.order[:3].tolist()
+    found = client.review.found
+    labels = tmp_path / "labels.csv"
+    assert main(["export", str(run.path), "--as", "labels", "--to", str(labels)]) == 0
+    assert "2 of 180 labels change: 2 by me" in capsys.readouterr().out
+    words = ["train", str(run.path / "recipe.toml"), f"data.labels={labels}", "train.epochs=1"]
+    assert main([*words, "--run", str(tmp_path / "again")]) == 0
+    again = Run(tmp_path / "again").samples()
+    given = dict(zip(again.ids.tolist(), again.given.tolist(), strict=True))
+    assert given[found.ids[first]] == found.suggested[first]
+    assert given[found.ids[second]] == found.suggested[second]
+    assert found.ids[third] not in given
+    assert len(given) == 179
 
 
 def test_a_picture_that_is_gone_is_said(browser_or_skip, tmp_path):

@@ -37,8 +37,8 @@ def test_the_review_and_the_report_are_named_first(run, capsys):
     assert main(["audit", str(run), "--top", "0"]) == 0
     said = capsys.readouterr().out.splitlines()
     text = (run / "report.html").read_text(encoding="utf-8")
-    assert said[-4] == f"look at them and decide: unswayed review {run}"
-    assert said[-3].endswith(f": {run / 'report.html'}")
+    assert said[-5] == f"look at them and decide: unswayed review {run}"
+    assert said[-4].endswith(f": {run / 'report.html'}")
     assert "data:image/jpeg" in text
     assert f"unswayed predict {run} IMAGE" in text
     assert "method ce + ctrr (simsiam), 2 epochs" in text

@@ -3,12 +3,14 @@ from __future__ import annotations
 import csv
 import json
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from exports.examples import decide, digests
 from unswayed import Run
 from unswayed.cli import main
 from unswayed.cli.progress import Watcher
@@ -59,12 +61,14 @@ def test_one_command_plans_trains_audits_and_the_second_only_shows(photos, here,
     assert "worth a look" in out
 
 
-def test_an_interrupted_command_goes_on_with_the_same_plan(photos, here, capfd, monkeypatch):
-    def stopping(watcher, event, real=Watcher.__call__):
-        real(watcher, event)
-        if isinstance(event, Epoch):
-            signal.raise_signal(signal.SIGINT)
+def stopping(watcher, event, real=Watcher.__call__):
+    """Press Ctrl-C after an epoch."""
+    real(watcher, event)
+    if isinstance(event, Epoch):
+        signal.raise_signal(signal.SIGINT)
 
+
+def test_an_interrupted_command_goes_on_with_the_same_plan(photos, here, capfd, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Watcher, "__call__", stopping)
         assert main(["clean", str(photos), *QUICK]) == 130
@@ -114,9 +118,59 @@ def test_an_npz_file_can_be_cleaned(here, capsys):
     assert Run("runs/mine").config.image_size == (8, 8)
 
 
+def test_corrected_labels_are_written_trained_on_and_compared(here, capsys):
+    photos = here / "my photos"
+    write_digits(photos / "train")
+    write_digits(photos / "test", per_class=60)
+    words = ["clean", "my photos", "train.epochs=8", "train.threads=1", "--accept", "0.6"]
+    before = digests(photos)
+    assert main([*words, "--retrain"]) == 0
+    out = capsys.readouterr().out
+    assert "labels change without review" in out
+    assert "test set, before -> after: " in out
+    assert "noisy hold-out, before -> after: " in out
+    assert "unswayed compare 'runs/my photos' 'runs/my photos-corrected'" in out
+    assert digests(photos) == before
+    run, again = Run("runs/my photos"), Run("runs/my photos-corrected")
+    assert again.summary.epochs == run.summary.epochs == 8
+    labels = Path("runs/my photos/corrected.csv").absolute()
+    assert again.recipe.sections["data"]["corrected"] == str(labels)
+    names = again.provenance.data.classes
+    fixed = {n: names[k] for n, k in zip(again.samples().ids, again.samples().given, strict=True)}
+    with labels.with_name("corrected.changes.csv").open(encoding="utf-8", newline="") as file:
+        changes = {row["id"]: row["new_label"] for row in csv.DictReader(file)}
+    assert changes
+    assert changes.items() <= fixed.items()
+    assert main([*words, "--retrain"]) == 0  # and nothing is trained twice
+    assert capsys.readouterr().err.count("finished already") == 2
+    assert main(["compare", "runs/my photos", "runs/my photos-corrected"]) == 0
+    assert "labels: corrected.csv" in " ".join(capsys.readouterr().out.split())
+    assert main(words) == 0
+    assert "next: unswayed train 'runs/my photos/recipe.toml'" in capsys.readouterr().out
+
+
+def test_an_interrupted_second_training_goes_on_and_decisions_count(here, capfd, monkeypatch):
+    photos = write_digits(here / "photos", per_class=20)
+    assert main(["clean", str(photos), *QUICK]) == 0
+    decide(Run("runs/photos"), 0, "remove")
+    words = ["clean", str(photos), "--accept", "0.99", "--retrain"]
+    with monkeypatch.context() as patched:
+        patched.setattr(Watcher, "__call__", stopping)
+        assert main(words) == 130
+    assert not Run("runs/photos-corrected").finished
+    capfd.readouterr()
+    assert main(words) == 0
+    out, err = capfd.readouterr()
+    assert "going on with: runs/photos-corrected" in err
+    assert "1 samples are left out" in out
+    assert len(Run("runs/photos-corrected").provenance.resumed) == 1
+    assert Run("runs/photos-corrected").provenance.data.samples == 39
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["photos", "--accept", "1.5"], "--accept is a probability"),
         (["nothing"], "there is no folder and no file nothing"),
         (["photos", "--minutes", "0"], "--minutes must be"),
         (["photos", "--run", "photos/run"], "would be inside the data"),

@@ -75,6 +75,7 @@ OTHER = {
     "optimizer.filter_momentum": 0.1,
     "schedule.milestones": [0.1],
     "data.classes": ["b", "a"],
+    "data.corrected": "nowhere.csv",
     "data.cache": "stream",
     "data.subset": 20,
     "data.subset_seed": 5,

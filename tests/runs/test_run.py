@@ -245,7 +245,7 @@ def test_a_run_on_ones_own_data_says_that_it_needs_them_again(tiny, tmp_path):
     train, test = tiny.build("data")
     splits = unswayed.Splits(train, test)
     run = unswayed.train(tiny, "train.epochs=1", run=tmp_path / "run", data=splits)
-    assert run.recipe.sections["data"] == {"name": "memory"}
+    assert run.recipe.sections["data"] == {"name": "memory", "corrected": None}
     with pytest.raises(UsageError, match="pass them again"):
         unswayed.evaluate(run)
     found = unswayed.evaluate(run, data=splits)["last"]["test_accuracy"]

@@ -25,6 +25,7 @@ VERBS = {
     "evaluate": "Test the weights of a finished run again.",
     "audit": "Find the labels that are probably wrong.",
     "review": "Look at suspicious labels in the browser, and decide.",
+    "export": "Write the data of a run with corrected labels.",
     "predict": "Classify image files with a finished run.",
     "compare": "Compare finished runs.",
     "bench": "Train a grid of methods, settings and seeds, and make its table.",

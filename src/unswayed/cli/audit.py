@@ -84,6 +84,7 @@ def audit_run(
     if page:
         print(f"the same on one page, to send to others: {run.path / 'report.html'}")
     print(f"all labels, worst first: {run.path / 'audit.csv'}")
+    print(f"corrected labels, after the review: unswayed export {folder}")
     print(f"classify other images: unswayed predict {folder} IMAGE")
     return found
 
@@ -104,6 +105,7 @@ def report(found: Audit, judged: Run, path: Path) -> None:
             commands=[
                 ("look at them one by one, and decide", f"unswayed review {folder}"),
                 ("all labels as a table", f"unswayed audit {folder} --out labels.csv"),
+                ("corrected labels", f"unswayed export {folder}"),
                 ("classify other images", f"unswayed predict {folder} IMAGE"),
                 ("how good the model is", f"unswayed evaluate {folder}"),
             ],

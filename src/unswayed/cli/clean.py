@@ -3,6 +3,11 @@
 PATH is a folder with a sub-folder per class, a table (.csv, .jsonl, .parquet) or an .npz file. The
 plan fits this machine and the given minutes, and is said before the training starts. Ctrl-C stops;
 the same command goes on. Nothing in PATH is changed.
+
+With --accept P, corrected labels are written to RUN/corrected.csv: what people decided in a review,
+and suggestions that are right with at least this probability. With --retrain, the same network is
+then trained on them, which takes about as long again, and compared with the first one. Without
+--accept, it is trained on what people decided.
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--run", metavar="DIR", help="the run folder (default: runs/ and the name of PATH)")
     add("--dry-run", action="store_true", help="say the plan, and do not train")
     add("--top", type=int, default=10, metavar="N", help="labels that are shown (10)")
+    add("--accept", type=float, metavar="P", help="write corrected labels, such as with 0.95")
+    add("--retrain", action="store_true", help="train on corrected labels, and compare")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,9 +57,42 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.run) if args.run else Path("runs") / path.resolve().stem
     if args.dry_run:
         plan_for(path, folder, args.minutes, args.overrides)
-    else:
-        clean(path, folder, args.minutes, args.overrides, top=args.top)
+        return 0
+    if args.accept is not None:
+        from unswayed.exports.corrections import check_accept
+
+        check_accept(args.accept)  # before anything is trained
+    made, _ = clean(path, folder, args.minutes, args.overrides, top=args.top)
+    if args.retrain:
+        retrain(made, args.accept)
+    elif args.accept is not None:
+        from unswayed.exports import export
+
+        print(export(made, accept=args.accept, format="labels"))
     return 0
+
+
+def retrain(before: Run, accept: float | None) -> None:
+    """Train on corrected labels, and say what that gained."""
+    from unswayed.exports.gain import gain
+    from unswayed.exports.retraining import prepare_retraining
+
+    recipe, folder, labels = prepare_retraining(before, accept)
+    print(labels.corrections)
+    print(f"corrected labels: {labels.path}")
+    if not labels.corrections.changes:
+        print(
+            "no label changes, so nothing is trained again; decide in a review, or take more "
+            "suggestions with a smaller --accept"
+        )
+        return
+    after = watched(recipe, folder)
+    with data_progress():
+        gained = gain(before, after)
+    print(gained)
+    print(f"the network of corrected labels: {after.path}")
+    both = shlex.join(["unswayed", "compare", str(before.path), str(after.path)])
+    print(f"all numbers: {both}")
 
 
 def clean(

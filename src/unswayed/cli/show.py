@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from unswayed.errors import UsageError
 
@@ -26,7 +27,7 @@ def console() -> Console:
 def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
     """Return the table of `compare` and `demo`."""
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("method")
+    table.add_column("method", overflow="fold")
     table.add_column("seeds", justify="right")
     table.add_column("test, last", justify="right")
     table.add_column("test, selected\non noisy hold-out", justify="right")
@@ -38,7 +39,8 @@ def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
         cells = [_percent(row.last), _percent(row.selected)]
         cells += [_percent(row.oracle_best)] if oracle else []
         seconds = row.seconds.seconds() if row.seconds else "–"
-        table.add_row(row.method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
+        method = Text(row.method)  # it may end in the name of a file, which is no markup
+        table.add_row(method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
     return table
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from inspect import Parameter, getdoc, signature  # `inspect` is a module of this folder
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import AfterValidator
 
 from unswayed.registry import Registry
+from unswayed.types import absolute
 
 if TYPE_CHECKING:
     from unswayed.data.adapters import from_huggingface as from_huggingface
@@ -15,7 +21,47 @@ if TYPE_CHECKING:
     from unswayed.data.dataset import stratified_split as stratified_split
 
 DATASETS: Registry[Splits] = Registry("data set", __name__)
-register = DATASETS.register
+F = TypeVar("F", bound="Callable[..., Splits]")
+
+CORRECTED = "corrected"
+"""The option that every data set has."""
+
+_FILE = Annotated[str | None, AfterValidator(lambda path: absolute(path) if path else None)]
+_HELP = "a table of `unswayed export --as labels`, whose labels are used; empty for none."
+
+
+def register(name: str, *, paper: str = "") -> Callable[[F], F]:
+    """Give a data set its name, its paper and the option `corrected`."""
+
+    def keep(make: F) -> F:
+        DATASETS.register(name, paper=paper)(_correctable(make))
+        return make
+
+    return keep
+
+
+def _correctable(make: F) -> Callable[..., Splits]:
+    """Return a function with one more option, which its signature and docstring have too."""
+
+    @functools.wraps(make)
+    def made(*, corrected: str | None = None, **options: Any) -> Splits:
+        if corrected is None:
+            return make(**options)
+        from unswayed.data.corrected import read_labels  # imports PyTorch
+
+        table = read_labels(corrected)  # first: a mistake is noticed before images are decoded
+        return table.applied_to(make(**options))
+
+    option = Parameter(CORRECTED, Parameter.KEYWORD_ONLY, default=None, annotation=_FILE)
+    own = signature(make)
+    made.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*own.parameters.values(), option]
+    )
+    made.__annotations__ = {**make.__annotations__, CORRECTED: _FILE}
+    before, _, after = (getdoc(make) or "").partition("Args:\n")
+    made.__doc__ = f"{before.rstrip()}\n\nArgs:\n    {CORRECTED}: {_HELP}\n{after}"
+    return made
+
 
 # Imported when first asked for: listing files does not need PyTorch.
 _HOMES = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unswayed.data.decode import Resize
-from unswayed.data.stores import Store
+from unswayed.data.stores import SomeImages, Store
 from unswayed.errors import UsageError
 from unswayed.randomness import Bits, bits, keys_of
 
@@ -119,10 +119,13 @@ class Dataset:
         return replace(self, given=given, true=self.given if self.true is None else self.true)
 
     def select(self, rows: NDArray[np.int64]) -> Dataset:
-        """Return these rows as a data set in memory."""
+        """Return these rows as a data set; images that are not in memory stay where they are."""
+        images = self.images
         return replace(
             self,
-            images=self.images[torch.from_numpy(rows)],
+            images=images[torch.from_numpy(rows)]
+            if isinstance(images, Tensor)
+            else SomeImages(images, rows),
             given=self.given[rows],
             true=None if self.true is None else self.true[rows],
             ids=tuple(self.ids[row] for row in rows),

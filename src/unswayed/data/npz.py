@@ -27,7 +27,7 @@ def npz(path: AbsolutePath) -> Splits:
     Args:
         path: the file.
     """
-    arrays = _read(Path(path))
+    arrays = read_arrays(Path(path))
     for name in ("train_x", "train_y"):
         if name not in arrays:
             raise UsageError(f"{path} has no array {name!r}; it has: {', '.join(sorted(arrays))}")
@@ -66,7 +66,8 @@ def _split(arrays: dict[str, NDArray[Any]], name: str, classes: list[str]) -> Da
     )
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file, which may hold no pickled object."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return {name: arrays[name] for name in arrays.files}

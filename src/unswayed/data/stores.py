@@ -113,6 +113,33 @@ class MappedImages:
         return hashlib.sha256(self._key.encode() + self._rows.tobytes()).hexdigest()
 
 
+class SomeImages:
+    """Some rows of another store."""
+
+    def __init__(self, store: Store, rows: NDArray[np.int64]) -> None:
+        self._store, self._rows = store, torch.from_numpy(rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(N, C, H, W)."""
+        return (len(self._rows), *self._store.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return self._store[self._rows[rows]]
+
+    def prefetch(self, rows: Tensor) -> None:
+        """Start loading the rows that are needed next."""
+        self._store.prefetch(self._rows[rows])
+
+    def fingerprint(self) -> str:
+        """Return a hash of the store and the rows."""
+        rows = self._rows.numpy().tobytes()
+        return hashlib.sha256(self._store.fingerprint().encode() + rows).hexdigest()
+
+
 def signature(paths: Sequence[Path], how: object) -> str:
     """Return a hash of files by name, size and time of change, and of how they are decoded."""
     digest = hashlib.sha256(repr(how).encode())

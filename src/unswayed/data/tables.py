@@ -115,17 +115,26 @@ def split_of(row: Row, where: str) -> str:
     raise UsageError(f"{where}: the split {name!r} is none of train, val, test")
 
 
+def path_of(row: Row) -> str:
+    """Return the path as it is written."""
+    return next(str(row[name]) for name in PATHS if row.get(name) is not None or name in row)
+
+
+def id_of(row: Row) -> str:
+    """Return the id: the column, or else the path."""
+    return str(row.get("id") or path_of(row))
+
+
 def append(part: Listing, row: Row, top: Path, where: str) -> None:
     """Add a row to a listing, after checking that its file stays below `top`."""
-    relative = next(str(row[name]) for name in PATHS if row.get(name) is not None or name in row)
-    label = row["label"]
+    relative, label = path_of(row), row["label"]
     if not relative or "\0" in relative or label is None or str(label) == "":
         raise UsageError(f"{where}: the path or the label is empty")
     place = (top / relative).absolute()
     if not place.resolve().is_relative_to(top.resolve()):
         raise UsageError(f"{where}: {relative!r} leaves the folder {top}; set data.root")
     part.paths.append(place)
-    part.ids.append(str(row.get("id") or relative))
+    part.ids.append(id_of(row))
     part.labels.append(str(label))
     true = row.get("true_label")
     if true is not None and str(true) != "":

@@ -6,8 +6,11 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
+from unswayed.data import CORRECTED
+from unswayed.report.text import shortened
 from unswayed.runs import Run, Summary
 
 LEVEL = 0.95
@@ -59,9 +62,15 @@ class Spread:
         return f"{self.mean:.0f}"
 
 
+TOLD_APART = {CORRECTED: "labels", "path": "data"}
+"""Options of the data by which runs of one method are told apart, and what they are called."""
+
+LONGEST = 30
+
+
 @dataclass(frozen=True)
 class Compared:
-    """A method and its numbers; None if no run has them."""
+    """A method, what its data are if they differ, and its numbers; None if no run has them."""
 
     method: str
     seeds: tuple[int, ...]
@@ -78,16 +87,32 @@ def comparison(runs: Sequence[Run]) -> list[Compared]:
     for run in runs:
         key = run.recipe.key(ignoring=("train.seed", "train.threads"))
         groups.setdefault(key, []).append(run)
-    return [_compared(group) for group in groups.values()]
+    members = list(groups.values())
+    remarks = [_remarks([group[0] for group in members], *each) for each in TOLD_APART.items()]
+    return [
+        _compared(group, "".join(words)) for group, *words in zip(members, *remarks, strict=True)
+    ]
 
 
-def _compared(group: Sequence[Run]) -> Compared:
+def _remarks(runs: Sequence[Run], option: str, word: str) -> list[str]:
+    """Return for each run what its data are called, if they differ in this option."""
+    paths = [run.recipe.sections["data"].get(option) for run in runs]
+    if len(set(paths)) < 2:
+        return [""] * len(runs)
+    names = {path: Path(path).name for path in paths if path}
+    if len(set(names.values())) < len(names):  # all exports are called alike
+        names = {path: f"{Path(path).parent.name}/{name}" for path, name in names.items()}
+    shown = {path: shortened(name, LONGEST, keep_end=True) for path, name in names.items()}
+    return [f", {word}: {shown[path]}" if path else "" for path in paths]
+
+
+def _compared(group: Sequence[Run], remark: str = "") -> Compared:
     def spread(pick: Callable[[Summary], float | None]) -> Spread | None:
         values = [value for run in group if (value := pick(run.summary)) is not None]
         return Spread.of(values) if values else None
 
     return Compared(
-        method=group[0].method,
+        method=group[0].method + remark,
         seeds=tuple(run.provenance.seed for run in group),
         last=spread(lambda s: s.last.test_accuracy),
         selected=spread(lambda s: s.selected.test_accuracy if s.selected else None),
