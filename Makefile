@@ -58,7 +58,7 @@ review-load: $(VENV)/dev ## measure the review page with 100,000 labels of 1,000
 	$(BIN)/python benchmarks/review_load.py --save results
 
 screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; needs Chromium, a minute
-	$(BIN)/python benchmarks/review_pictures.py
+	$(BIN)/python benchmarks/review_screenshots.py
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information

@@ -56,6 +56,7 @@ class Corrections:
     disputed: int = 0
     strangers: int = 0  # decisions about other samples or labels
     mistakes: float = 0.0  # expected among the accepted suggestions
+    too_unsure: str = ""  # why no suggestion was accepted, if some were asked for
     earlier: tuple[str, ...] = ()  # samples that were left out before this run was trained
 
     @cached_property
@@ -95,7 +96,7 @@ class Corrections:
     @property
     def notes(self) -> list[str]:
         """What people should know, and may mend."""
-        found = []
+        found = [self.too_unsure] if self.too_unsure else []
         if self.disputed:
             folder = shlex.quote(str(self.run.path))
             found.append(
@@ -131,6 +132,7 @@ def correct(run: Run, accept: float | None = None) -> Corrections:
         disputed=verdicts.count(DISPUTED),
         strangers=verdicts.strangers,
         mistakes=float((1 - review.p_suggested[accepted]).sum()),
+        too_unsure="" if accept is None or accepted.any() else _too_unsure(review, accept),
         earlier=_earlier(run),
     )
 
@@ -150,6 +152,16 @@ def _accepted(review: Review, accept: float | None) -> NDArray[np.bool_]:
         return np.zeros_like(waiting)
     taken: NDArray[np.bool_] = waiting & (review.p_suggested >= accept)
     return taken
+
+
+def _too_unsure(review: Review, accept: float) -> str:
+    """Say how sure the audit is at the most."""
+    waiting = review.p_suggested[review.verdicts.state == OPEN]
+    surest = f"{float(waiting.max()):.3f}" if len(waiting) else "none"
+    return (
+        f"no suggestion is right with at least {accept:g}; the surest of those nobody decided: "
+        f"{surest}. Take a smaller --accept, or review some labels: that makes the audit surer"
+    )
 
 
 def _correction(review: Review, row: int, audit: str) -> Correction:

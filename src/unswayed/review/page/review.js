@@ -697,7 +697,8 @@
       if (wanted && !event.target.closest("input")) { event.preventDefault(); keys[wanted](); }
       return;
     }
-    if (event.altKey || event.target.closest("input, select, textarea")) return;
+    const field = event.target.closest("input, select, textarea");
+    if (event.altKey || (field && !field.closest("dialog:not([open])"))) return;  // a dialog that closed may keep the focus
     if ((event.key === " " || event.key === "Enter") && event.target.closest("button") && event.target.id !== "picture") return;
     if (/^[0-9]$/.test(event.key) && items[at]) {
       const chosen = numbered(items[at]).get(event.key);

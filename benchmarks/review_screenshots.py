@@ -1,6 +1,6 @@
 r"""Pictures of the review page, for the docs.
 
-    python benchmarks/review_pictures.py [--runs runs/demo] [--save docs/images]
+    python benchmarks/review_screenshots.py [--runs runs/demo] [--save docs/images]
 
 Writes the digits of `unswayed demo`, a fifth of them wrongly labelled, cleans the folder, opens the
 review page in Chromium, decides about some labels by the truth, and takes screenshots: one label,
