@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit paper-cpu paper-smoke paper-steps claims clean
+        speed cifar audit review-study paper-cpu paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLO
 
 audit: $(VENV)/bench ## find wrong labels beside cleanlab, on data in $UNSWAYED_DATA; resumable, two hours of one core
 	$(BIN)/python benchmarks/audit.py --save results
+
+review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 90 trainings, three hours of one core
+	$(BIN)/python benchmarks/review.py --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information

@@ -15,6 +15,7 @@ from unswayed.review.recalibration import (
     WALK,
     hats,
     recalibrate,
+    shared_out,
 )
 
 CLASSES, MISTAKES = 3, 0.03
@@ -157,6 +158,7 @@ def test_hats_are_linear_from_knot_to_knot_and_constant_beyond():
     values = np.random.default_rng(3).normal(size=J)
     assert hats(at) @ values == pytest.approx(np.interp(at, KNOTS, values))
     assert hats(at).sum(axis=1) == pytest.approx(1)
+    assert shared_out(at, at**2) == pytest.approx(at**2 @ hats(at))
 
 
 def fit_none(p, given, rate_error):

@@ -31,7 +31,7 @@ WALK, CLASS, DOUBT = 0.4, 0.5, 0.35
 MIDDLE, LEVEL = 6, 1.0
 """The knot at 0, and the prior deviation of f there, whatever the audit says of the rate."""
 
-SMALLEST, ROUNDS, ENOUGH, NINETY = 1e-6, 50, 1e-8, 1.645
+SMALLEST, ROUNDS, ENOUGH, NINETY = 1e-6, 50, 1e-6, 1.645
 DRAWS = 4000
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -68,7 +68,7 @@ class Recalibrated(NamedTuple):
         if total <= 0:
             return Expected(0.0, 0.0, 0.0)
         steep = p * (1 - p)
-        pull = np.append(steep @ hats(self.log_odds[rows]), 0.0)  # α changes no label
+        pull = np.append(shared_out(self.log_odds[rows], steep), 0.0)  # α changes no label
         own: Vector = np.bincount(self.given[rows], steep, len(self.c)).astype(np.float64)
         variance = (
             float(pull @ self.covariance @ pull)
@@ -96,14 +96,28 @@ def _count(total: float, error: float, most: int) -> Expected:
     return Expected(total, min(float(low), total), max(min(float(high), float(most)), total))
 
 
+def _between(log_odds: Vector) -> tuple[Rows, Vector]:
+    """Return the knot to the left of each value, and how far it is to the next one, in [0, 1]."""
+    at = np.clip(log_odds, KNOTS[0], KNOTS[-1]) - KNOTS[0]
+    left = np.minimum(at.astype(np.int64), len(KNOTS) - 2)  # knots are one apart
+    return left, at - left
+
+
 def hats(log_odds: Vector) -> Vector:
     """Return the weights (n, J) of the knots that f is a mixture of."""
-    at = np.clip(log_odds, KNOTS[0], KNOTS[-1])
-    left = np.clip(np.searchsorted(KNOTS, at, side="right") - 1, 0, len(KNOTS) - 2)
-    share = (at - KNOTS[left]) / (KNOTS[left + 1] - KNOTS[left])
-    found = np.zeros((len(at), len(KNOTS)))
-    rows = np.arange(len(at))
+    left, share = _between(log_odds)
+    found = np.zeros((len(left), len(KNOTS)))
+    rows = np.arange(len(left))
     found[rows, left], found[rows, left + 1] = 1 - share, share
+    return found
+
+
+def shared_out(log_odds: Vector, values: Vector) -> Vector:
+    """Return values @ hats(log_odds), (J,), for a million rows without a matrix of them."""
+    left, share = _between(log_odds)
+    below = np.bincount(left, values * (1 - share), len(KNOTS))
+    above = np.bincount(left + 1, values * share, len(KNOTS))
+    found: Vector = below + above
     return found
 
 
@@ -115,7 +129,7 @@ def prior_precision(log_odds: Vector, p_wrong: Vector, rate_error: float) -> Vec
     """
     far = np.abs(KNOTS[1:] + KNOTS[:-1]) / 2
     steps = np.diff(np.eye(len(KNOTS)), axis=0) / (WALK * (1 + far))[:, None]
-    moves = (p_wrong * (1 - p_wrong)) @ hats(log_odds) / len(p_wrong)
+    moves = shared_out(log_odds, p_wrong * (1 - p_wrong)) / len(p_wrong)
     moves /= max(rate_error, SMALLEST)
     found = np.zeros((len(KNOTS) + 1, len(KNOTS) + 1))
     found[:-1, :-1] = steps.T @ steps + np.outer(moves, moves)
@@ -179,5 +193,5 @@ def recalibrate(
     covariance = np.linalg.inv(schur)
     cross = -covariance @ (side / down)
     f: Vector = shared[:-1]
-    fitted: Vector = expit(odds + hats(odds) @ f + c[given])
+    fitted: Vector = expit(odds + np.interp(odds, KNOTS, f) + c[given])
     return Recalibrated(fitted, odds, given, f, c, float(alarm), covariance, cross, 1 / down)
