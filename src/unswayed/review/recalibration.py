@@ -117,8 +117,7 @@ def shared_out(log_odds: Vector, values: Vector) -> Vector:
     left, share = _between(log_odds)
     below = np.bincount(left, values * (1 - share), len(KNOTS))
     above = np.bincount(left + 1, values * share, len(KNOTS))
-    found: Vector = below + above
-    return found
+    return (below + above).astype(np.float64)
 
 
 def prior_precision(log_odds: Vector, p_wrong: Vector, rate_error: float) -> Vector:
