@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit review-load screenshots paper-cpu paper-smoke paper-steps claims clean
+        speed cifar audit review-study review-load screenshots paper-cpu paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ review-load: $(VENV)/dev ## measure the review page with 100,000 labels of 1,000
 
 screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; needs Chromium, a minute
 	$(BIN)/python benchmarks/review_screenshots.py
+
+review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 90 trainings, three hours of one core
+	$(BIN)/python benchmarks/review.py --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
 FIGURES = representations sweeps information

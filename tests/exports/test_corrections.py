@@ -57,6 +57,16 @@ def test_suggestions_are_accepted_only_where_nobody_decided(run):
     assert correct(run).changes == ()
 
 
+def test_an_audit_that_is_not_that_sure_says_how_sure_it_is(run):
+    found = correct(run, 0.999)
+    assert not found.changes
+    assert (
+        "no suggestion is right with at least 0.999; the surest of those nobody decided: 0.9"
+        in (str(found))
+    )
+    assert "the surest" not in str(correct(run))
+
+
 def test_two_people_who_agree_are_both_named(run):
     decide(run, 0, "none")
     decide(run, 0, "none", reviewer="bob")

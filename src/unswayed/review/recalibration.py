@@ -1,12 +1,17 @@
 """Decisions are labels: what people found corrects what the audit expected.
 
-    P(said wrong) = ε + (1 - 2ε) σ(η),     η = (1 + a) · logit p + b + c[given class]
+    P(said wrong) = α (1 - σ(η)) + (1 - α / (K - 1)) σ(η),     η = ℓ + f(ℓ) + c[given class]
 
-p is the audit's P(wrong), and ε the share of decisions that are mistakes. a, b and c are zero
-before the first decision. Their priors are normal; that of b is as wide as the audit's own
-interval of the rate, so that with no decision the audit is left as it was. Which samples people
-looked at depends on p and on the class, which the model has, so looking at the worst first does
-not bend it.
+ℓ is the logit of the audit's P(wrong). A person who errs says any other class, so that a right
+label is called wrong in a share α of the cases, and a wrong one right in α / (K - 1). α is fitted
+around the share of mistakes that second looks have shown.
+
+f is straight from knot to knot, and constant beyond the last ones. Before the first decision f and
+c are zero. Their priors are normal: f may change the share of wrong labels as far as the audit's
+own interval says, so that with no decision the audit is left as it was. And f is a random walk
+whose steps grow with |ℓ|, so that what was seen among the worst labels says little of the end of
+the queue. Which samples people looked at depends on p and on the class, which the model has, so
+looking at the worst first does not bend it.
 """
 
 from __future__ import annotations
@@ -17,15 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from unswayed.audits.search import MODEL
+KNOTS = np.arange(-6.0, 7.0)
+"""Log-odds where f may bend; 0 is a P(wrong) of a half."""
 
-SLOPE, CLASS = 0.25, 0.5
-"""Prior deviations of a and of c."""
+WALK, CLASS, DOUBT = 0.4, 0.5, 0.35
+"""Prior deviations: of a step of f, for each 1 + |ℓ|, of c, and of the logarithm of α."""
 
-NARROWEST, WIDEST = 0.1, 1.5
-"""Prior deviation of b, whatever the audit says of the rate."""
+MIDDLE, LEVEL = 6, 1.0
+"""The knot at 0, and the prior deviation of f there, whatever the audit says of the rate."""
 
-SMALLEST, ROUNDS, ENOUGH, NINETY = 1e-6, 50, 1e-8, 1.645
+SMALLEST, ROUNDS, ENOUGH, NINETY = 1e-6, 50, 1e-6, 1.645
+DRAWS = 4000
 Vector = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
@@ -44,41 +51,90 @@ class Recalibrated(NamedTuple):
     p_wrong: Vector  # (N,)
     log_odds: Vector  # (N,) of the audit
     given: Rows  # (N,)
-    a: float
-    b: float
+    f: Vector  # (J,) at the knots
     c: Vector  # (K,)
-    covariance: Vector  # (2, 2) of a and b
-    cross: Vector  # (2, K) covariance of a and b with c
-    spread: Vector  # (K,) variance of c, given a and b
+    mistakes: float  # α
+    covariance: Vector  # (J + 1, J + 1) of f and log α
+    cross: Vector  # (J + 1, K) covariance of these with c
+    spread: Vector  # (K,) variance of c, given all others
 
     def expected_wrong(self, rows: Rows) -> Expected:
         """Return how many labels of some rows are wrong.
 
-        The interval has the uncertainty of the fit, that of a draw, and what audits were off by
-        where the truth is known.
+        The interval has the uncertainty of the fit, and that of a draw.
         """
         p = self.p_wrong[rows]
         total = float(p.sum())
         if total <= 0:
             return Expected(0.0, 0.0, 0.0)
         steep = p * (1 - p)
-        both = np.array([float((steep * self.log_odds[rows]).sum()), float(steep.sum())])
+        pull = np.append(shared_out(self.log_odds[rows], steep), 0.0)  # α changes no label
         own: Vector = np.bincount(self.given[rows], steep, len(self.c)).astype(np.float64)
         variance = (
-            float(both @ self.covariance @ both)
-            + 2 * float(both @ self.cross @ own)
+            float(pull @ self.covariance @ pull)
+            + 2 * float(pull @ self.cross @ own)
             + self._own_variance(own)
-            + float(steep.sum())
-            + (MODEL * total) ** 2
         )
-        reach = float(np.exp(NINETY * np.sqrt(variance) / total))
-        return Expected(total, total / reach, min(total * reach, float(len(rows))))
+        return _count(total, np.sqrt(variance) / total, len(rows))
 
     def _own_variance(self, own: Vector) -> float:
-        """Return ownᵀ Cov(c) own. Cov(c) is its diagonal given a and b, and what these add."""
+        """Return ownᵀ Cov(c) own. Cov(c) is its diagonal given the others, and what these add."""
         added = self.cross @ own
         inner = float(added @ np.linalg.solve(self.covariance, added))
         return float((own**2 * self.spread).sum()) + inner
+
+
+def _count(total: float, error: float, most: int) -> Expected:
+    """Return the interval of a count whose expectation is known up to a factor.
+
+    A draw from few doubtful labels may well be 0, which an interval of the factor alone never
+    holds.
+    """
+    rng = np.random.default_rng(0)
+    means = np.minimum(total * np.exp(error * rng.standard_normal(DRAWS)), most)
+    low, high = np.quantile(rng.poisson(means), (0.05, 0.95))
+    return Expected(total, min(float(low), total), max(min(float(high), float(most)), total))
+
+
+def _between(log_odds: Vector) -> tuple[Rows, Vector]:
+    """Return the knot to the left of each value, and how far it is to the next one, in [0, 1]."""
+    at = np.clip(log_odds, KNOTS[0], KNOTS[-1]) - KNOTS[0]
+    left = np.minimum(at.astype(np.int64), len(KNOTS) - 2)  # knots are one apart
+    return left, at - left
+
+
+def hats(log_odds: Vector) -> Vector:
+    """Return the weights (n, J) of the knots that f is a mixture of."""
+    left, share = _between(log_odds)
+    found = np.zeros((len(left), len(KNOTS)))
+    rows = np.arange(len(left))
+    found[rows, left], found[rows, left + 1] = 1 - share, share
+    return found
+
+
+def shared_out(log_odds: Vector, values: Vector) -> Vector:
+    """Return values @ hats(log_odds), (J,), for a million rows without a matrix of them."""
+    left, share = _between(log_odds)
+    below = np.bincount(left, values * (1 - share), len(KNOTS))
+    above = np.bincount(left + 1, values * share, len(KNOTS))
+    return (below + above).astype(np.float64)
+
+
+def prior_precision(log_odds: Vector, p_wrong: Vector, rate_error: float) -> Vector:
+    """Return the prior precision (J + 1, J + 1) of f and log α.
+
+    f is a random walk, and is known to change the share of wrong labels by no more than the error
+    of the audit's share.
+    """
+    far = np.abs(KNOTS[1:] + KNOTS[:-1]) / 2
+    steps = np.diff(np.eye(len(KNOTS)), axis=0) / (WALK * (1 + far))[:, None]
+    moves = shared_out(log_odds, p_wrong * (1 - p_wrong)) / len(p_wrong)
+    moves /= max(rate_error, SMALLEST)
+    found = np.zeros((len(KNOTS) + 1, len(KNOTS) + 1))
+    found[:-1, :-1] = steps.T @ steps + np.outer(moves, moves)
+    found[MIDDLE, MIDDLE] += LEVEL**-2
+    found[-1, -1] = DOUBT**-2
+    return found
 
 
 def recalibrate(
@@ -91,7 +147,7 @@ def recalibrate(
     mistakes: float,
     rate_error: float,
 ) -> Recalibrated:
-    """Fit a, b and c to decisions, by Fisher scoring.
+    """Fit f, c and α to decisions, by Fisher scoring.
 
     Args:
         p_wrong: (N,) of the audit.
@@ -99,40 +155,42 @@ def recalibrate(
         classes: K.
         rows: (n,) that were decided.
         said_wrong: (n,) whether the label was said to be wrong.
-        mistakes: ε.
+        mistakes: share of decisions that are mistakes, as second looks have shown.
         rate_error: standard error of the audit's share of wrong labels.
     """
     odds: Vector = logit(np.clip(p_wrong, SMALLEST, 1 - SMALLEST))
-    steep = float((p_wrong * (1 - p_wrong)).mean())
-    wide = float(np.clip(rate_error / max(steep, SMALLEST), NARROWEST, WIDEST))
-    precision, own_precision = np.array([SLOPE**-2, wide**-2]), CLASS**-2
-    x = np.stack([odds[rows], np.ones(len(rows))], axis=1)  # (n, 2)
-    k = given[rows]
+    prior, own_precision = prior_precision(odds, p_wrong, rate_error), CLASS**-2
+    basis, k = hats(odds[rows]), given[rows]
     y = said_wrong.astype(np.float64)
-    both, c = np.zeros(2), np.zeros(classes)
+    shared, c = np.zeros(len(KNOTS) + 1), np.zeros(classes)
     for _ in range(ROUNDS):
-        p = expit(odds[rows] + x @ both + c[k])
-        mean = mistakes + (1 - 2 * mistakes) * p
-        slope = (1 - 2 * mistakes) * p * (1 - p)
+        p = expit(odds[rows] + basis @ shared[:-1] + c[k])
+        alarm = min(mistakes * float(np.exp(shared[-1])), 0.4)
+        miss = alarm / max(classes - 1, 1)
+        mean = alarm + (1 - alarm - miss) * p
+        slope = (1 - alarm - miss) * p * (1 - p)
+        # Changes of the mean with f and log α; with c it changes as `slope` says.
+        x = np.concatenate([basis * slope[:, None], (alarm * (1 - p) - miss * p)[:, None]], axis=1)
         spread = np.maximum(mean * (1 - mean), SMALLEST)
-        pull, weight = slope * (y - mean) / spread, slope**2 / spread
-        # Blocks of the information matrix: a and b, both with c, and c, which is diagonal.
-        top = (x * weight[:, None]).T @ x + np.diag(precision)
-        side = np.stack([np.bincount(k, weight * x[:, j], classes) for j in (0, 1)])
-        down = np.bincount(k, weight, classes) + own_precision
-        g = x.T @ pull - precision * both
-        h = np.bincount(k, pull, classes) - own_precision * c
+        off = (y - mean) / spread
+        # Blocks of the information matrix: f and α, both with c, and c, which is diagonal.
+        top = (x / spread[:, None]).T @ x + prior
+        side = np.stack(
+            [np.bincount(k, slope * x[:, j] / spread, classes) for j in range(x.shape[1])]
+        )
+        down = np.bincount(k, slope**2 / spread, classes) + own_precision
+        g = x.T @ off - prior @ shared
+        h = np.bincount(k, slope * off, classes) - own_precision * c
         schur = top - (side / down) @ side.T
         step = np.linalg.solve(schur, g - side @ (h / down))
         own_step = (h - side.T @ step) / down
         size = max(float(np.abs(step).max()), float(np.abs(own_step).max()))
-        shrink = min(1.0, 2.0 / size) if size > 0 else 1.0  # far from the optimum, not too far
-        both, c = both + shrink * step, c + shrink * own_step
+        shrink = min(1.0, 1.0 / size) if size > 0 else 1.0  # far from the optimum, not too far
+        shared, c = shared + shrink * step, c + shrink * own_step
         if size < ENOUGH:
             break
     covariance = np.linalg.inv(schur)
     cross = -covariance @ (side / down)
-    fitted: Vector = expit(odds + both[0] * odds + both[1] + c[given])
-    return Recalibrated(
-        fitted, odds, given, float(both[0]), float(both[1]), c, covariance, cross, 1 / down
-    )
+    f: Vector = shared[:-1]
+    fitted: Vector = expit(odds + np.interp(odds, KNOTS, f) + c[given])
+    return Recalibrated(fitted, odds, given, f, c, float(alarm), covariance, cross, 1 / down)
