@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from learners.parts import overview
 from unswayed.learners.rates import NoiseRate
-from unswayed.noise.estimate import clean_probability
+from unswayed.noise.estimate import clean_probability, mixture_rate
 
 GIVEN = torch.tensor([0, 1] * 50)
 
@@ -66,3 +67,48 @@ def test_the_small_losses_are_clean(generator):
     p = clean_probability(torch.cat([high, low]))
     assert (p[:100] < 0.1).all()
     assert (p[100:] > 0.9).all()
+
+
+def two_groups(rng, share=0.2):
+    """Losses as networks have them: most are small, those of wrong labels large, a few huge."""
+    wrong = rng.random(2000) < share
+    losses = np.where(wrong, rng.normal(3.0, 0.6, 2000), rng.normal(1.2, 0.5, 2000))
+    losses[:5] = (9, 10, 11, 12, 15)
+    return torch.from_numpy(losses.clip(0)), wrong
+
+
+def literal_mixture(losses):
+    """Ten rounds of EM in plain numpy, from the best division of the line into two clusters."""
+    x = (losses - losses.min()) / (losses.max() - losses.min())
+    ordered = np.sort(x)
+    parts = [(ordered[:n], ordered[n:]) for n in range(1, len(x))]
+    costs = [low.var() * len(low) + high.var() * len(high) for low, high in parts]
+    cut = ordered[int(np.argmin(costs)) + 1]
+    weight = np.stack([x < cut, x >= cut], axis=1).astype(float)
+    before = -np.inf
+    for number in range(11):
+        size = weight.sum(axis=0)
+        mean = (weight * x[:, None]).sum(axis=0) / size
+        variance = (weight * (x[:, None] - mean) ** 2).sum(axis=0) / size + 5e-4
+        density = size / len(x) * np.exp(-((x[:, None] - mean) ** 2) / 2 / variance)
+        density /= np.sqrt(2 * np.pi * variance)
+        weight = density / density.sum(axis=1, keepdims=True)
+        now = np.log(density.sum(axis=1)).mean()
+        if number and abs(now - before) < 1e-2:
+            break
+        before = now
+    return weight[:, mean.argmin()]
+
+
+def test_the_mixture_starts_from_clusters_as_the_published_one_does(rng):
+    losses, _ = two_groups(rng)
+    found = clean_probability(losses).numpy()
+    expected = literal_mixture(losses.numpy())
+    assert np.abs(found - expected).mean() < 0.02  # the last round may be one more or less
+    assert ((found > 0.5) == (expected > 0.5)).mean() > 0.98
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.4])
+def test_the_rate_of_a_mixture_is_near_the_truth(rng, share):
+    losses, wrong = two_groups(rng, share)
+    assert abs(float(mixture_rate(losses)) - wrong.mean()) < 0.08
