@@ -209,6 +209,7 @@ class Server:
         self.review.refresh()
         return {
             "title": shortened(self.title, NAME),
+            "run": self.review.identity,
             "reviewer": self.reviewer,
             "classes": self.classes,
             "samples": len(found),

@@ -67,7 +67,7 @@
 
   // A decision is kept in the browser until the server has it on its disk: a reload sends it again,
   // and the key keeps it from counting twice.
-  const store = () => `unswayed ${facts.title} unsent`;
+  const store = () => `unswayed unsent ${facts.run}`;
   const remember = () => {
     try {
       if (unsent.length) localStorage.setItem(store(), JSON.stringify(unsent.map((each) => each.body)));
