@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 
@@ -152,6 +153,69 @@ def test_the_picture_and_its_evidence_are_shown(page, client):
     page.keyboard.press("ArrowRight")
     there = "(i => i.complete && i.naturalWidth > 0)(document.getElementById('image'))"
     assert page.evaluate(there)  # it was fetched ahead
+
+
+def test_a_key_that_is_held_down_decides_once(page, client):
+    for key in ("2", "y"):
+        before = len(journal(client))
+        for _ in range(8):
+            page.keyboard.down(key)  # the browser marks all but the first as repeated
+        page.keyboard.up(key)
+        saved(page)
+        assert len(journal(client)) == before + 1
+
+
+def test_an_undo_waits_for_what_is_being_saved_and_nothing_comes_between(page, client):
+    slow = threading.Event()
+
+    def later(route):
+        slow.wait(0.3)
+        route.continue_()
+
+    page.route("**/api/decide", later)
+    for key in "yzn":
+        page.keyboard.press(key)
+    expect(page.locator("#toast")).to_have_text("Undone")
+    said = [line["decision"] for line in journal(client)]
+    assert said == ["relabel", "undo"]  # the third key was pressed while nothing was certain
+    page.unroute("**/api/decide")
+
+
+def test_letters_are_those_of_the_key_on_any_keyboard(page, client):
+    page.keyboard.press("N")  # Caps Lock
+    saved(page)
+    fire = "new KeyboardEvent('keydown', { key: 'н', code: 'KeyY', bubbles: true })"
+    page.evaluate(f"document.body.dispatchEvent({fire})")
+    expect(page.locator("#reviewed")).to_have_text("2")
+    assert [line["decision"] for line in journal(client)] == ["keep", "relabel"]
+
+
+def test_an_earlier_decision_is_back_after_an_undo(page, client):
+    press(page, "n")
+    page.keyboard.press("k")
+    press(page, "y")
+    press(page, "z")
+    expect(page.locator("#chips")).to_contain_text("kept")
+
+
+def test_all_disputes_are_settled_one_after_the_other(page, client):
+    for row in (1, 2, 3):
+        client.review.decide(Slot(row), "keep", "anna")
+        client.review.decide(Slot(row), "none", "ben")
+    page.reload()
+    page.click("[data-tab=disputed]")
+    expect(page.locator("#opinions")).to_contain_text("anna: kept")
+    press(page, "nnn")
+    expect(page.locator("#empty-text")).to_have_text("No decision is disputed.")
+    assert client.review.progress().disputed == 0
+    page.keyboard.press("Space")  # on an empty page, nothing happens
+
+
+def test_escape_changes_no_name(page):
+    page.click("#who")
+    page.fill("#name-text", "oops")
+    page.keyboard.press("Escape")
+    expect(page.locator("#who")).to_have_text("as me")
 
 
 def test_undo_works_across_a_reload(page, client):

@@ -35,6 +35,11 @@ def test_a_run_without_an_audit_is_told_how_to_get_one(run, capsys):
     assert f"unswayed audit {run.path}" in capsys.readouterr().err
 
 
+def test_a_reviewer_has_a_name(run, capsys):
+    assert main(["review", str(run.path), "--reviewer", " "]) == 2
+    assert "--reviewer is empty" in capsys.readouterr().err
+
+
 def test_a_port_in_use_is_named(run, capsys):
     taken = listen(0)
     port = taken.getsockname()[1]
@@ -91,7 +96,8 @@ def test_the_command_serves_the_page_and_ends_with_what_was_decided(run):
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(address[0][:-1], timeout=20)
         headers = {"x-token": address[0][-32:]}
-        said = {"row": 1, "slot": "", "decision": "keep", "key": "0" * 16, "reviewer": "me"}
+        slot = open_review(run).name_of(Slot(1))
+        said = {"row": 1, "slot": slot, "decision": "keep", "key": "0" * 16, "reviewer": "me"}
         request = urllib.request.Request(
             f"http://127.0.0.1:{address[1]}/api/decide", json.dumps(said).encode(), headers
         )

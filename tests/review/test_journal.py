@@ -136,6 +136,19 @@ def test_a_journal_that_became_shorter_is_noticed(path):
         journal.refresh()
 
 
+def test_a_folder_that_cannot_be_written_is_said_before_anybody_decides(tmp_path):
+    (tmp_path / "review.jsonl").mkdir()  # stands for any reason, also for who may write anything
+    with pytest.raises(UsageError, match="so no decision could be kept"):
+        Journal(tmp_path / "review.jsonl").check_writable()
+
+
+def test_a_reader_never_sees_what_is_being_written(path):
+    journal, other = Journal(path), Journal(path)
+    journal.append([decision("a")])
+    with journal._lock, pytest.raises(TimeoutError):
+        other._lock.acquire(timeout=0.05)
+
+
 def test_unknown_events_are_told_by_key_and_sample():
     one = decision("a")
     same, other = one.model_copy(), one.model_copy(update={"id": "b"})

@@ -123,7 +123,8 @@ def test_names_of_places_are_found_again_and_tell_nothing(review):
     names = [review.name_of(slot) for slot in kinds]
     assert len({*names}) == 4
     assert [review.slot_of(3, name) for name in names] == kinds
-    assert review.slot_of(3, "forged") == Slot(3)
+    with pytest.raises(UsageError, match="reload"):
+        review.slot_of(3, "of another run")
 
 
 def test_decisions_move_the_stop_line_and_p_wrong(review):
@@ -165,7 +166,7 @@ def test_accepting_all_is_one_decision(review):
     assert (review.verdicts.state[rows] == RELABEL).all()
     assert (review.verdicts.label[rows] == review.found.suggested[rows]).all()
     assert review.progress().looked == 0  # nobody has looked
-    assert sorted(review.undo("me")) == sorted(rows.tolist())
+    assert sorted(slot.row for slot in review.undo("me")) == sorted(rows.tolist())
     assert review.progress().reviewed == 0
     review.undo("me", redo=True)
     assert review.progress().reviewed == len(rows)
@@ -175,7 +176,7 @@ def test_accepting_all_is_one_decision(review):
 
 def test_nothing_is_undone_twice(review):
     review.decide(Slot(4), "none", "me")
-    assert review.undo("me") == [4]
+    assert review.undo("me") == [Slot(4)]
     assert review.undo("me") == []
     assert review.undo("you") == []
 
@@ -185,9 +186,70 @@ def test_a_decision_about_a_dispute_settles_it(review):
     review.decide(Slot(1), "none", "you")
     assert review.rows(Filter(tab="disputed")).tolist() == [1]
     assert review.tabs()["disputed"] == 1
-    review.decide(Slot(1), "keep", "you")
+    review.decide(Slot(1), "keep", "third")  # a page that did not show the dispute
+    assert review.progress().disputed == 1
+    assert review.preview(Filter(tab="disputed")).samples == 0  # it is decided, if not settled
+    review.decide(Slot(1), "keep", "you", settles=True)
     assert review.verdicts.state[1] == KEEP
     assert review.progress().disputed == 0
+
+
+def test_an_undo_takes_back_what_the_page_means_or_nothing(review):
+    review.decide(Slot(1), "keep", "me", key="1" * 16)
+    review.decide(Slot(2), "keep", "me", key="2" * 16)
+    with pytest.raises(UsageError, match="something else was decided"):
+        review.undo("me", of="1" * 16)
+    assert review.undo("me", of="2" * 16) == [Slot(2)]
+
+
+def test_a_check_that_is_undone_is_a_check_again_and_does_not_count(review):
+    decide_next(review, 200)
+    slot = next(s for s in review.slots(Filter(), 0, 200, "me") if s.how == "recheck")
+    before = review.progress().rechecked
+    review.decide(slot, "none", "me")
+    assert review.progress().rechecked == before + 1
+    assert review.undo("me") == [slot]
+    assert review.progress().rechecked == before
+    review.decide(Slot(slot.row), "none", "me")  # found in another way
+    assert review.progress().rechecked == before
+
+
+def test_a_bulk_decision_that_a_crash_cut_short_is_completed(review, tmp_path):
+    chosen = Filter(given=1, low=0.8)
+    count = review.preview(chosen).samples
+    review.accept_all(chosen, "me", count, key="abcdabcdabcdabcd")
+    lines = (tmp_path / "review.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "cut.jsonl").write_bytes(b"".join(lines[:2]))
+    again = Review(review.found, tmp_path / "cut.jsonl")
+    assert again.accept_all(chosen, "me", count, key="abcdabcdabcdabcd") == count
+    assert (again.verdicts.state == review.verdicts.state).all()
+
+
+def test_recall_is_not_praised_because_people_found_what_was_missed(tmp_path):
+    found = made(3000, wrong=0.2)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(3000) < found.p_wrong
+    wrong |= (found.p_wrong < STOP) & (rng.random(3000) < 0.05)  # the audit overlooks some
+    real = (wrong & (found.p_wrong >= STOP)).sum() / wrong.sum()
+    review = Review(found, tmp_path / "j", recheck=0.2)
+    review.journal.append = in_memory(review.journal)
+    for _ in range(130):
+        for slot in review.slots(Filter(), 0, 20, "me"):
+            said = "none" if wrong[slot.row] else "keep"
+            review.decide(slot, said, "me")
+    assert review.progress().reviewed > 2200
+    told = review.progress().recall
+    assert told.low <= real <= told.high
+
+
+def in_memory(journal):
+    """Return a way to append that does not sync thousands of lines."""
+
+    def append(events):
+        journal.events += events
+        return list(events)
+
+    return append
 
 
 def test_merging_adds_what_is_new_and_shows_what_differs(review, tmp_path):

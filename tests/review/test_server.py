@@ -11,7 +11,8 @@ from serving import TOKEN, served
 from test_journal import disk_of
 
 from unswayed.audits.result import STOP
-from unswayed.review.server import LARGEST_BODY
+from unswayed.review import Slot
+from unswayed.review.server import LARGEST_BODY, distinct
 
 LOOSE = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -168,6 +169,16 @@ def test_accepting_all_needs_a_filter(client):
     assert client.ask("accept", filter={"low": 0.5}, expected=told["samples"])[0] == 200
 
 
+def test_a_page_of_another_run_is_told_to_reload(client):
+    status, said = client.decide({"row": 5, "slot": "of another run"})
+    assert (status, said) == (409, "the page is not that of this run; reload it")
+    assert not written(client)
+
+
+def test_names_that_were_cut_alike_are_told_apart():
+    assert distinct(["cat", "dog…", "dog…"]) == ["cat", "dog… #1", "dog… #2"]
+
+
 def test_a_request_may_not_be_large(client):
     assert client.send("POST", "/api/items", b"x" * (LARGEST_BODY + 1))[0] == 413
 
@@ -205,7 +216,8 @@ def test_many_requests_at_once_are_all_answered(client):
     def one(number):
         if number % 2:
             return client.send("GET", f"/image/{number}/thumb")[0]
-        return client.decide({"row": number, "slot": ""}, key=f"{number:016x}")[0]
+        slot = client.review.name_of(Slot(number))
+        return client.decide({"row": number, "slot": slot}, key=f"{number:016x}")[0]
 
     with ThreadPoolExecutor(50) as pool:
         assert {*pool.map(one, range(50))} == {200}

@@ -69,6 +69,20 @@ def test_one_undo_takes_back_a_bulk_decision():
     assert not verdicts.looked.any()
 
 
+def test_an_undo_that_is_merged_first_counts_when_its_decision_comes():
+    verdicts = after(event(2, "", "undo", of="key 1"), event(3, choice="none"))
+    verdicts.apply([event(1)])
+    assert state(verdicts) == "none"
+    verdicts = after(event(2, "", "undo", of="key 1"), event(1))
+    assert state(verdicts) == "open"
+
+
+def test_an_older_decision_that_is_merged_later_does_not_count():
+    new = event(1, choice="none").model_copy(update={"time": "2026-02"})
+    old = event(2).model_copy(update={"time": "2026-01"})
+    assert state(after(new, old)) == "none"
+
+
 def test_nobody_undoes_what_somebody_else_decided():
     assert state(after(event(1), event(2, "", "undo", "you", of="key 1"))) == "keep"
 
@@ -103,6 +117,8 @@ def test_a_second_look_that_differs_is_a_mistake_and_a_dispute():
     assert (state(verdicts, 1), verdicts.repeats()) == ("keep", (1, 2))
     verdicts.apply([event(5, "", "undo", of="key 2")])
     assert verdicts.repeats() == (0, 1)
+    verdicts.apply([event(6, "b", "none", how="repeat"), event(7, "b", how="repeat")])
+    assert verdicts.repeats() == (0, 1)  # of one look, the last word counts
 
 
 def test_rechecks_count_what_the_audit_missed():

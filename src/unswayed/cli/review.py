@@ -49,8 +49,11 @@ def run(args: argparse.Namespace) -> int:
     from unswayed.review import open_review
     from unswayed.runs import Run
 
+    if args.reviewer is not None and not args.reviewer.strip():
+        raise UsageError("--reviewer is empty; give a name, or leave it out")
     judged = Run(args.run)
     review = open_review(judged, args.recheck)
+    review.journal.check_writable()
     if args.merge:
         merge(review, Path(args.merge))
     else:
@@ -84,7 +87,14 @@ def serve(review: Review, judged: Run, args: argparse.Namespace) -> None:
     port = listener.getsockname()[1]
     token = kept_token(judged.path)
     title = judged.path.name or judged.path.resolve().name
-    server = Server(review, pictures, token, title=title, reviewer=args.reviewer or reviewer_name())
+    server = Server(
+        review,
+        pictures,
+        token,
+        title=title,
+        reviewer=args.reviewer or reviewer_name(),
+        named=args.reviewer is not None,
+    )
     address = f"http://127.0.0.1:{port}/?token={token}"
     print(f"review at: {address}", flush=True)
     print("Ctrl-C ends it; nothing is lost", file=sys.stderr, flush=True)
@@ -119,18 +129,19 @@ def listen(port: int | None) -> socket.socket:
 def kept_token(folder: Path) -> str:
     """Return the token of a run, so that its address is the same after a restart.
 
-    Only the owner can read the file.
+    Only the owner can read the file; somebody else gets a token for this time.
     """
     file = folder / TOKEN
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         text = file.read_text(encoding="ascii", errors="replace").strip()
         if len(text) >= 32 and text.isalnum():
             return text
         file.unlink()
     token = secrets.token_hex(16)
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as opened:
-        opened.write(token)
+    with suppress(OSError):
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as opened:
+            opened.write(token)
     return token
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unswayed.data.npz import read_arrays
+from unswayed.errors import UsageError
 from unswayed.exports.corrections import Corrections
 from unswayed.exports.source import check_unchanged
 
@@ -27,6 +28,8 @@ def write_arrays(new: Path, corrections: Corrections) -> None:
         name: array[kept] if name.startswith("train_") else array for name, array in arrays.items()
     }
     changed["train_y"] = np.array(chosen).astype(given.dtype)
+    if not chosen:
+        raise UsageError("every sample is left out: nothing would be left to train on")
     if max(chosen) < given.max() and "classes" not in arrays:
         changed["classes"] = np.array(classes)  # the last class has lost all its samples
     with new.open("wb") as file:

@@ -34,7 +34,7 @@ def write_tree(new: Path, corrections: Corrections, how: Literal["links", "copie
     for number, (source, target) in enumerate(planned):
         assert target is not None
         place = new / target
-        if not Path(os.path.normpath(place)).is_relative_to(new):
+        if not Path(os.path.normpath(place)).is_relative_to(os.path.normpath(new)):
             raise UsageError(f"{target} leaves the folder; use --as manifest")
         place.parent.mkdir(parents=True, exist_ok=True)
         if how == "links":

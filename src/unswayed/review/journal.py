@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unswayed.errors import DamagedFileError, UsageError
@@ -22,6 +23,9 @@ from unswayed.errors import DamagedFileError, UsageError
 FILE = "review.jsonl"
 LONGEST_NAME, LONGEST_LINE = 8_000, 200_000
 """Characters of an id or a class name, and bytes of a line that holds three of them, escaped."""
+
+WAIT = 5
+"""Seconds that another process may take to write."""
 
 Choice = Literal["relabel", "keep", "none", "unsure", "remove"]
 How = Literal["single", "bulk", "recheck", "repeat", "settle", "report"]
@@ -69,24 +73,41 @@ class Journal:
         self.path = path
         self.events: list[Event] = []
         self._read = 0  # bytes
-        self._lock = FileLock(path.with_name(f".{path.name}.lock"))
+        self._lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=WAIT)
 
     def refresh(self) -> list[Event]:
         """Read what was added since, here or by another process, and return it."""
         try:
-            with self.path.open("rb") as file:
-                file.seek(0, os.SEEK_END)
-                if file.tell() < self._read:
-                    raise DamagedFileError(f"{self.path} has become shorter; start anew")
-                file.seek(self._read)
-                text = file.read()
+            if self.path.stat().st_size == self._read:
+                return []
         except FileNotFoundError:
             return []
+        with self._locked(), self.path.open("rb") as file:  # nobody is writing now
+            file.seek(0, os.SEEK_END)
+            if file.tell() < self._read:
+                raise DamagedFileError(f"{self.path} has become shorter; start anew")
+            file.seek(self._read)
+            text = file.read()
         whole = text[: text.rfind(b"\n") + 1]  # the rest is being written, or was left by a crash
         fresh = parse(whole, self.path, len(self.events))
         self._read += len(whole)
         self.events += fresh
         return fresh
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the file; in a folder that nobody can write to, that is not needed."""
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise
+        except OSError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def append(self, events: Sequence[Event]) -> list[Event]:
         """Write events and sync them; return them with what others have added before.
@@ -109,7 +130,17 @@ class Journal:
                 os.close(handle)
             if new:
                 _sync_folder(self.path.parent)
-        return self.refresh()
+            return self.refresh()
+
+    def check_writable(self) -> None:
+        """Refuse a folder in which no decision could be kept."""
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666))
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written ({error.strerror}), so no decision could be kept; "
+                "make the folder writable, or review a copy of it"
+            ) from error
 
 
 def parse(data: bytes, where: Path, before: int = 0) -> list[Event]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from unswayed.review.recalibration import Expected
 
 DRAWS = 20_000
-PRIOR = (0.5, 24.5)
-"""A reviewer's mistakes before anything is known of them: about 2 %."""
+PRIOR = (1.0, 24.0)
+"""Second looks that differ and do not, before anything is known: 4 %, so mistakes are 2 %."""
 
 Vector = NDArray[np.float64]
 
@@ -49,12 +49,18 @@ def _half(differing: Vector) -> Vector:
 
 def usual_mistakes(differing: int, repeats: int) -> float:
     """Return a share of mistakes to reckon with, also if few decisions were repeated."""
-    share = (differing + 2 * PRIOR[0]) / (repeats + sum(PRIOR))
+    share = (differing + PRIOR[0]) / (repeats + sum(PRIOR))
     return float(_half(np.array(min(share, 0.5))))
 
 
 def recall(
-    found: float, said_wrong: int, checked: int, unsuspected: int, differing: int, repeats: int
+    found: float,
+    said_wrong: int,
+    checked: int,
+    unsuspected: int,
+    differing: int,
+    repeats: int,
+    known: int = 0,
 ) -> Expected | None:
     """Return which share of all wrong labels the audit suspects, if unsuspected ones were checked.
 
@@ -64,9 +70,10 @@ def recall(
         found: wrong labels among the suspected ones.
         said_wrong: wrong labels among those that were checked.
         checked: how many unsuspected labels were checked.
-        unsuspected: how many there are.
+        unsuspected: how many there are that these stand for: themselves, and those not decided.
         differing: decisions that differ from the first one.
         repeats: decisions that were made twice.
+        known: wrong labels among unsuspected ones that were decided in another way.
     """
     if not checked:
         return None
@@ -78,8 +85,8 @@ def recall(
         )
     )
     share = _shares(said_wrong, checked)
-    missed = np.clip((share - error) / (1 - 2 * error), 0, 1) * unsuspected
+    missed = known + np.clip((share - error) / (1 - 2 * error), 0, 1) * unsuspected
     usual = usual_mistakes(differing, repeats)
-    best = max((said_wrong / checked - usual) / (1 - 2 * usual), 0.0) * unsuspected
+    best = known + max((said_wrong / checked - usual) / (1 - 2 * usual), 0.0) * unsuspected
     shares = found / np.maximum(found + missed, 1e-9)
     return _interval(shares, found / max(found + best, 1e-9))

@@ -340,9 +340,15 @@ class Review:
         return hashlib.blake2b(word, digest_size=9, key=self._secret).hexdigest()
 
     def slot_of(self, row: int, name: str) -> Slot:
-        """Return the place with this name; a plain one if the name is unknown."""
-        kinds = [Slot(row, how, blind=True) for how in ("single", "recheck", "repeat")]
-        return next((slot for slot in kinds if self.name_of(slot) == name), Slot(row))
+        """Return the place with this name; it may be that of another run."""
+        kinds = [
+            Slot(row),
+            *(Slot(row, how, blind=True) for how in ("single", "recheck", "repeat")),
+        ]
+        for slot in kinds:
+            if self.name_of(slot) == name:
+                return slot
+        raise UsageError("the page is not that of this run; reload it")
 
     def twins(self, row: int) -> list[int]:
         """Return the samples that show nearly the same."""
@@ -358,14 +364,24 @@ class Review:
         *,
         label: int | None = None,
         key: str = "",
+        settles: bool = False,
     ) -> None:
-        """Write a decision to the journal; one with a key that is there already is left out."""
+        """Write a decision to the journal; one with a key that is there already is left out.
+
+        Args:
+            slot: the place in the queue.
+            decision: what is said.
+            reviewer: who says it.
+            label: the new one, of "relabel".
+            key: the name of this decision; a new one if it is not given.
+            settles: overrule earlier decisions that differ, because they were seen.
+        """
         with self.lock:
             self.refresh()
             if key and key in self.verdicts.keys:
                 return
             how = slot.how
-            if how == "single" and self.verdicts.state[slot.row] == DISPUTED:
+            if settles and how == "single" and self.verdicts.state[slot.row] == DISPUTED:
                 how = "settle"
             event = self._event(slot.row, decision, reviewer, label, how, key or new_key())
             self._append([event])
@@ -380,8 +396,11 @@ class Review:
         if label is not None and not 0 <= label < len(self.found.classes):
             raise UsageError(f"there is no class {label}")
         names = self.verdicts.classes
-        if len(self.verdicts.ids[row]) > LONGEST_NAME:
-            raise UsageError(f"the id of row {row} has more than {LONGEST_NAME:,} characters")
+        written = [self.verdicts.ids[row], names[self.found.given[row]], names[label or 0]]
+        if max(map(len, written)) > LONGEST_NAME:
+            raise UsageError(
+                f"the id or a class of row {row} has more than {LONGEST_NAME:,} characters"
+            )
         return Event(
             key=key,
             time=now(),
@@ -404,7 +423,9 @@ class Review:
             return Bulk(len(rows), float(self.p_suggested[rows].sum()))
 
     def _open_rows(self, chosen: Filter) -> Rows:
-        return self.rows(chosen.model_copy(update={"decided": "no"}))
+        rows = self.rows(chosen.model_copy(update={"decided": "no"}))
+        waiting: Rows = rows[self.verdicts.state[rows] == OPEN]
+        return waiting
 
     def accept_all(self, chosen: Filter, reviewer: str, expected: int, key: str = "") -> int:
         """Accept all suggestions of a filter as one decision, and return how many.
@@ -417,10 +438,12 @@ class Review:
         """
         with self.lock:
             self.refresh()
-            if key and key in self.verdicts.keys:
-                return len(self.verdicts.keys[key])
+            # The same key again: an answer was lost, or a crash left a part of it.
+            before = len(self.verdicts.keys.get(key, ())) if key else 0
+            if before == expected:
+                return before
             rows = self._open_rows(chosen).tolist()
-            if len(rows) != expected:
+            if len(rows) + before != expected:
                 raise UsageError(f"{len(rows)} samples match now, not {expected}; look again")
             key = key or new_key()
             suggested = self.found.suggested
@@ -430,20 +453,31 @@ class Review:
                     for row in rows
                 ]
             )
-            return len(rows)
+            return expected
 
-    def undo(self, reviewer: str, *, redo: bool = False) -> list[int]:
-        """Undo or redo the last decision of a reviewer, and return its samples."""
+    def undo(self, reviewer: str, *, redo: bool = False, of: str | None = None) -> list[Slot]:
+        """Undo or redo the last decision of a reviewer, and return its places in the queue.
+
+        Args:
+            reviewer: whose decision.
+            redo: bring the last one back that was undone.
+            of: the key that is expected to be the last; another one is not touched.
+        """
         with self.lock:
             self.refresh()
             verdicts = self.verdicts
-            of = verdicts.can_redo(reviewer) if redo else verdicts.can_undo(reviewer)
+            last = verdicts.can_redo(reviewer) if redo else verdicts.can_undo(reviewer)
+            if of is not None and of != last:
+                raise UsageError("something else was decided since; look again, then undo")
+            of = last
             if of is None:
                 return []
             word: Literal["undo", "redo"] = "redo" if redo else "undo"
             event = Event(key=new_key(), time=now(), reviewer=reviewer, decision=word, of=of)
             self._append([event])
-            return verdicts.keys[of]
+            how = verdicts.how[of]
+            blind = how in ("recheck", "repeat")
+            return [Slot(row, how if blind else "single", blind) for row in verdicts.keys[of]]
 
     def merge(self, events: Sequence[Event], where: str) -> int:
         """Add the events of another journal that are new, and return how many."""
@@ -480,9 +514,10 @@ class Review:
                     self._suspected_wrong(),
                     said,
                     checked,
-                    len(self._unsuspected),
+                    int((state[self._unsuspected] == OPEN).sum()) + checked,
                     differing,
                     repeats,
+                    self._known_missed(),
                 ),
                 rechecked=checked,
                 mistakes=rechecks.mistakes(differing, repeats),
@@ -492,6 +527,14 @@ class Review:
     def _suspected_wrong(self) -> float:
         """Return how many labels above the audit's stop line are wrong, or expected to be."""
         above = self.found.p_wrong >= STOP
+        state, looked = self.verdicts.state, self.verdicts.looked
+        sure = looked & np.isin(state, (KEEP, RELABEL, NONE))
+        known = int((above & sure & (state != KEEP)).sum())
+        return known + float(self.p_wrong[above & ~sure & (state != REMOVE)].sum())
+
+    def _known_missed(self) -> int:
+        """Return how many unsuspected labels were found to be wrong, and not by a check."""
         state = self.verdicts.state
-        known = int((above & np.isin(state, (RELABEL, NONE))).sum())
-        return known + float(self.p_wrong[above & np.isin(state, (OPEN, UNSURE, DISPUTED))].sum())
+        wrong = (self.found.p_wrong < STOP) & np.isin(state, (RELABEL, NONE))
+        wrong[list(self.verdicts.rechecked)] = False
+        return int(wrong.sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources
@@ -81,6 +82,7 @@ class Decided(Body):
     slot: str = Field(max_length=64)
     decision: Choice
     label: int | None = Field(default=None, ge=0, le=10**9)
+    settles: bool = False  # the page showed that decisions differ
     key: str = Field(min_length=16, max_length=64, pattern=r"^[0-9a-f]+$")
 
 
@@ -88,6 +90,7 @@ class Turned(Body):
     """Undo or redo."""
 
     redo: bool = False
+    of: str | None = Field(default=None, max_length=64)  # the key that the page wants undone
 
 
 class Accepted(Body):
@@ -153,11 +156,28 @@ class Server:
     """The answers to the page."""
 
     def __init__(
-        self, review: Review, pictures: Pictures, token: str, *, title: str, reviewer: str
+        self,
+        review: Review,
+        pictures: Pictures,
+        token: str,
+        *,
+        title: str,
+        reviewer: str,
+        named: bool = False,
     ) -> None:
+        """Take what the page is about.
+
+        Args:
+            review: the audit and its decisions.
+            pictures: of the samples.
+            token: that requests must have.
+            title: of the page.
+            reviewer: who decides, unless the page says another name.
+            named: whether somebody gave that name; the page then uses no other from before.
+        """
         self.review, self.pictures, self.token = review, pictures, token
-        self.title, self.reviewer = title, reviewer
-        self.classes = [shortened(name, NAME) for name in review.found.classes]
+        self.title, self.reviewer, self.named = title, reviewer, named
+        self.classes = distinct([shortened(name, NAME) for name in review.found.classes])
 
     def app(self, port: int) -> ASGIApp:
         """Return the application for a port."""
@@ -202,7 +222,10 @@ class Server:
         """Return what the page needs once."""
         if not self._may(request):
             return say(403, "the token is wrong")
-        return as_json(await run_in_threadpool(self._start))
+        try:
+            return as_json(await run_in_threadpool(self._start))
+        except (OSError, DamagedFileError) as error:
+            return say(500, shortened(str(error), ID))
 
     def _start(self) -> dict[str, Any]:
         found = self.review.found
@@ -211,6 +234,7 @@ class Server:
             "title": shortened(self.title, NAME),
             "run": self.review.identity,
             "reviewer": self.reviewer,
+            "named": self.named,
             "classes": self.classes,
             "samples": len(found),
             "stop": STOP,
@@ -284,15 +308,22 @@ class Server:
         if said.row >= len(self.review.found):
             raise UsageError(f"there is no row {said.row}")
         slot = self.review.slot_of(said.row, said.slot)
-        self.review.decide(slot, said.decision, said.reviewer, label=said.label, key=said.key)
+        self.review.decide(
+            slot,
+            said.decision,
+            said.reviewer,
+            label=said.label,
+            key=said.key,
+            settles=said.settles,
+        )
         return {"state": self._state(said.row), **self._standing(said.reviewer)}
 
     def undo(self, said: Turned) -> dict[str, Any]:
         """Undo or redo."""
-        rows = self.review.undo(said.reviewer, redo=said.redo)
+        slots = self.review.undo(said.reviewer, redo=said.redo, of=said.of)
         return {
-            "samples": len(rows),
-            "items": [self._item(Slot(row)) for row in rows[:1]],
+            "samples": len(slots),
+            "items": [self._item(slot, repeated=said.redo) for slot in slots[:1]],
             **self._standing(said.reviewer),
         }
 
@@ -321,8 +352,8 @@ class Server:
                 },
                 "tabs": review.tabs(),
                 "version": review.version,
-                "undo": review.verdicts.can_undo(reviewer) is not None,
-                "redo": review.verdicts.can_redo(reviewer) is not None,
+                "undo": review.verdicts.can_undo(reviewer),
+                "redo": review.verdicts.can_redo(reviewer),
             }
 
     def _state(self, row: int) -> dict[str, Any]:
@@ -342,11 +373,16 @@ class Server:
             ],
         }
 
-    def _item(self, slot: Slot) -> dict[str, Any]:
-        """Return what the page shows of a sample; of a blind one, no number and no neighbour."""
+    def _item(self, slot: Slot, *, repeated: bool = False) -> dict[str, Any]:
+        """Return what the page shows of a sample; of a blind one, no number and no neighbour.
+
+        Args:
+            slot: its place in the queue.
+            repeated: whether a second look at it was made just now.
+        """
         review, found, row = self.review, self.review.found, slot.row
         state = self._state(row)
-        if slot.how == "repeat":  # as if nobody had decided
+        if slot.how == "repeat" and not repeated:  # as if nobody had decided
             state = {"state": STATES[OPEN], "label": None, "opinions": []}
         item = {
             "row": row,
@@ -380,6 +416,12 @@ class Server:
         pairs = zip(found.top[row].tolist(), found.p_top[row].tolist(), strict=True)
         top = [(k, 1 - p if k == given else min(x * more, p)) for k, x in pairs]
         return sorted(top, key=lambda each: -each[1])
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Return names of which no two look the same, though they were cut."""
+    count = Counter(names)
+    return [f"{name} #{k}" if count[name] > 1 else name for k, name in enumerate(names)]
 
 
 def asset(name: str, kind: str, _request: Request) -> Response:

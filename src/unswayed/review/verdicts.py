@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unswayed.errors import UsageError
-from unswayed.review.journal import Event
+from unswayed.review.journal import Event, How
 
 STATES = ("open", "keep", "relabel", "none", "unsure", "remove", "disputed")
 OPEN, KEEP, RELABEL, NONE, UNSURE, REMOVE, DISPUTED = range(len(STATES))
@@ -53,12 +53,14 @@ class Verdicts:
         self.repeated: set[int] = set()
         self.rechecked: set[int] = set()
         self.keys: dict[str, list[int]] = defaultdict(list)  # key -> rows
+        self.how: dict[str, How] = {}  # key -> how it was decided
         self.strangers = 0  # events about samples or classes that are not there
         self._events: dict[int, list[tuple[int, Event]]] = defaultdict(list)
         self._count = 0
         self._undone: set[str] = set()
         self._done: dict[str, list[str]] = defaultdict(list)  # reviewer -> keys
         self._redoable: dict[str, list[str]] = defaultdict(list)
+        self._early: dict[str, Event] = {}  # undone before it was merged: key -> the undo
 
     def apply(self, events: Iterable[Event]) -> None:
         """Take more events of the journal."""
@@ -101,19 +103,25 @@ class Verdicts:
                 raise UsageError(f"{where}: {event.label!r} is no class of this run")
 
     def _note(self, event: Event, row: int) -> None:
-        if event.key not in self.keys:
+        new = event.key not in self.keys
+        self.keys[event.key].append(row)
+        self.how[event.key] = event.how
+        if new:
             self._done[event.reviewer].append(event.key)
             self._redoable[event.reviewer].clear()
-        self.keys[event.key].append(row)
-        if event.how == "repeat":
-            self.repeated.add(row)
-        elif event.how == "recheck":
-            self.rechecked.add(row)
+        if event.key in self._early:
+            self._turn(self._early.pop(event.key))
 
     def _turn(self, event: Event) -> list[int]:
-        """Undo or redo all decisions of a key; a key that is unknown or its own twin is ignored."""
+        """Undo or redo all decisions of a key, now or when it comes; nothing is undone twice."""
         key, undo = event.of, event.decision == "undo"
-        if key not in self.keys or (key in self._undone) == undo:
+        if key not in self.keys:
+            if undo:
+                self._early[key] = event
+            else:
+                self._early.pop(key, None)
+            return []
+        if (key in self._undone) == undo:
             return []
         done, redoable = self._done[event.reviewer], self._redoable[event.reviewer]
         source, target = (done, redoable) if undo else (redoable, done)
@@ -147,11 +155,15 @@ class Verdicts:
         Who settles a dispute overrules all that was said before.
         """
         voices: dict[tuple[str, bool], Opinion] = {}
+        times: dict[tuple[str, bool], str] = {}
         for event in self.live(row):
             if event.how == "settle":
                 voices.clear()
             again = event.how == "repeat"
-            voices[event.reviewer, again] = self._opinion(event, row, again=again)
+            voice = event.reviewer, again
+            if voice in voices and event.time < times[voice]:
+                continue  # merged later, and said before
+            voices[voice], times[voice] = self._opinion(event, row, again=again), event.time
         return list(voices.values())
 
     def _opinion(self, event: Event, row: int, *, again: bool = False) -> Opinion:
@@ -170,6 +182,8 @@ class Verdicts:
         live = self._live(row)
         self.last[row] = live[-1][0] if live else -1
         self.looked[row] = any(event.how != "bulk" for _, event in live)
+        for how, rows in (("recheck", self.rechecked), ("repeat", self.repeated)):
+            (rows.add if any(event.how == how for _, event in live) else rows.discard)(row)
 
     def said_wrong(self) -> tuple[Rows, NDArray[np.bool_]]:
         """Return rows that somebody looked at and was sure of, in order of time, and if wrong.
@@ -186,15 +200,18 @@ class Verdicts:
         differing = count = 0
         for row in self.repeated:
             first: dict[str, Opinion] = {}
+            second: dict[str, tuple[Opinion, Opinion]] = {}
             for event in self.live(row):
                 opinion = self._opinion(event, row)
                 if event.how != "repeat":
                     first[event.reviewer] = opinion
                 elif event.reviewer in first:
-                    before = first[event.reviewer]
-                    if UNSURE not in (before.state, opinion.state):
-                        count += 1
-                        differing += before.said != opinion.said
+                    second[event.reviewer] = first[event.reviewer], opinion
+            sure = [
+                pair for pair in second.values() if UNSURE not in (pair[0].state, pair[1].state)
+            ]
+            count += len(sure)
+            differing += sum(before.said != after.said for before, after in sure)
         return differing, count
 
     def rechecks(self) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 (() => {
   const find = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token") || "";
-  const PAGE = 48, AHEAD = 30, WINDOW = 600, STRIP = 9, RETRY = 1500, ENOUGH = 10;
+  const PAGE = 48, AHEAD = 30, WINDOW = 600, STRIP = 9, RETRY = 1500, ENOUGH = 10, FINAL = [409, 413, 422];
   const TABS = { queue: "All labels", ambiguous: "Ambiguous", outlier: "Outliers", conflict: "Duplicates", disputed: "Disputed" };
   const SAID = { keep: "kept", relabel: "changed", none: "none of these", unsure: "unsure", remove: "removed", disputed: "disputed" };
   const MARKS = { keep: "=", relabel: "→", none: "∅", unsure: "?", remove: "×", disputed: "!" };
@@ -13,6 +13,9 @@
   let advancing = false;  // the next label is not there yet
   let view = "single", version = -1, standing = null;
   const done = [];     // items that were decided here, the last at the end
+  const undone = [];   // those that were taken back since
+  let turning = 0;     // undos and redos on their way: nothing is decided until they are there
+  let turns = Promise.resolve();
   let unsent = [];     // decisions that the server has not confirmed yet
   let sending = false;
 
@@ -67,13 +70,21 @@
 
   // A decision is kept in the browser until the server has it on its disk: a reload sends it again,
   // and the key keeps it from counting twice.
-  const store = () => `unswayed unsent ${facts.run}`;
-  const remember = () => {
-    try {
-      if (unsent.length) localStorage.setItem(store(), JSON.stringify(unsent.map((each) => each.body)));
-      else localStorage.removeItem(store());
-    } catch { /* a browser without storage: only a reload at this moment would lose it */ }
+  // Each has an entry of its own, so that two tabs do not remove what the other has not sent yet.
+  const prefix = () => `unswayed unsent ${facts.run} `;
+  const remember = (body) => {
+    try { localStorage.setItem(prefix() + body.key, JSON.stringify(body)); } catch { /* only a reload would lose it */ }
     showSaved();
+  };
+  const forget = (body) => {
+    try { localStorage.removeItem(prefix() + body.key); } catch { /* nothing is stored */ }
+    showSaved();
+  };
+  const remembered = () => {
+    try {
+      const names = Object.keys(localStorage).filter((name) => name.startsWith(prefix()));
+      return names.map((name) => JSON.parse(localStorage.getItem(name)));
+    } catch { return []; }
   };
   const showSaved = () => {
     const saved = find("saved");
@@ -88,23 +99,23 @@
       try {
         const answer = await ask("decide", body);
         unsent.shift();
+        forget(body);
         complain("");
         if (item) item.saving = false;
         if (item && !item.blind) Object.assign(item, answer.state);
         stand(answer);
       } catch (error) {
-        if (error instanceof Refused && error.status !== 507) {
+        if (error instanceof Refused && FINAL.includes(error.status)) {
           unsent.shift();
-          if (item) item.state = "open";
+          forget(body);
+          if (item) Object.assign(item, { state: "open", mine: false });
           complain(error.message);
         } else {
           if (error instanceof Refused) complain(`${error.message}. The decision is kept here and tried again.`);
           else lost();
-          remember();
           await new Promise((ready) => setTimeout(ready, RETRY));
         }
       }
-      remember();
     }
     sending = false;
     draw();
@@ -118,12 +129,14 @@
     loading = (async () => {
       const waiting = filter.decided === "no" ? items.filter((item) => item.state === "open").length + dropped : items.length + dropped;
       const start = Math.max(0, waiting - 60);
-      const known = new Map(items.map((item) => [item.slot, item]));
       const asked = JSON.stringify(filter);
       const answer = await ask("items", { filter, start, count: 160 });
       if (asked !== JSON.stringify(filter)) return;
+      const known = new Map(items.map((item) => [item.slot, item]));
+      const rows = new Set(items.filter((item) => item.state === "open").map((item) => item.row));
+      const coming = new Set(unsent.map(({ body }) => body.slot));  // decided, and not saved yet
       for (const { slot, p, top } of answer.items) if (known.has(slot)) Object.assign(known.get(slot), { p, top });
-      const fresh = answer.items.filter((item) => !known.has(item.slot));
+      const fresh = answer.items.filter(({ slot, row }) => !known.has(slot) && !rows.has(row) && !coming.has(slot));
       items.push(...fresh);
       total = answer.total;
       exhausted = answer.items.length < 160 && !fresh.length || start + answer.items.length >= total && !fresh.length;
@@ -155,6 +168,7 @@
   const fetchedAhead = (url) => {
     if (!fetched.has(url)) {
       const image = new Image();
+      image.addEventListener("error", () => fetched.delete(url));  // tried again when it is needed
       image.src = url;
       fetched.set(url, image);
     }
@@ -178,9 +192,11 @@
     draw();
     prefetch();
   };
+  // In the queue, what is open waits; among decided or disputed ones, what was not decided here.
+  const waits = (item) => !item.mine && (item.state === "open" || item.state === "disputed" || filter.decided !== "no");
   const advance = async () => {
     let next = at + 1;
-    while (next < items.length && items[next].state !== "open") next += 1;
+    while (next < items.length && !waits(items[next])) next += 1;
     if (next < items.length) { await move(next - at); return; }
     advancing = true;
     if (!exhausted) await more();
@@ -194,16 +210,16 @@
 
   const decide = (decision, label = null) => {
     const item = items[at];
-    if (!item || advancing) return;  // nobody decides about what is not on the screen yet
+    if (!item || advancing || turning) return;  // nobody decides about what is not on the screen yet
     if (unsent.length > 100) { complain("Too much is not saved yet. Wait until the server answers."); return; }
     if (decision === "relabel" && label === item.given) { decision = "keep"; label = null; }
-    item.state = decision;
-    item.label = label;
-    item.saving = true;
+    const settles = item.state === "disputed";
+    Object.assign(item, { state: decision, label, saving: true, mine: true });
     done.push(item);
-    const body = { row: item.row, slot: item.slot, decision, label, key: newKey(), reviewer };
+    undone.length = 0;
+    const body = { row: item.row, slot: item.slot, decision, label, settles, key: newKey(), reviewer };
     unsent.push({ body, item });
-    remember();
+    remember(body);
     advance();
     send();
   };
@@ -214,35 +230,41 @@
     unsure: () => decide("unsure"),
     remove: () => decide("remove"),
   };
-  const undo = async (redo) => {
-    await settled();
-    let answer;
+  const undo = (redo) => {
+    turning += 1;
+    turns = turns.then(() => turn(redo)).finally(() => { turning -= 1; });
+  };
+  const turn = async (redo) => {
     try {
-      answer = await ask("undo", { redo });
+      await settled();
+      const of = redo ? standing.redo : standing.undo;
+      if (!of) toast(redo ? "There is nothing to redo." : "There is nothing to undo.");
+      else await turned(await ask("undo", { redo, of }), redo);
     } catch (error) {
       if (error instanceof Refused) complain(error.message); else lost();
-      return;
     }
+  };
+  const turned = async (answer, redo) => {
+    complain("");
     stand(answer);
-    if (!answer.samples) { toast(redo ? "There is nothing to redo." : "There is nothing to undo."); return; }
-    if (answer.samples > 1) {
-      toast(`${redo ? "Redone" : "Undone"}: ${count(answer.samples)} decisions`);
-      await reload();
-      return;
-    }
+    toast(`${redo ? "Redone" : "Undone"}${answer.samples > 1 ? `: ${count(answer.samples)} decisions` : ""}`);
+    if (answer.samples > 1) { await reload(); return; }
+    if (loading) await loading;
     const [told] = answer.items;
-    const mine = !redo && done.length && done[done.length - 1].row === told.row ? done.pop() : null;
-    let place = mine ? items.indexOf(mine) : items.findIndex((item) => item.row === told.row);
+    const [from, to] = redo ? [undone, done] : [done, undone];
+    const mine = from.length && from[from.length - 1].row === told.row ? from.pop() : null;
+    let place = mine ? items.indexOf(mine) : items.findIndex((item) => item.slot === told.slot);
     if (place < 0) {
       place = Math.min(at, items.length);
       items.splice(place, 0, told);
-    } else if (mine) Object.assign(mine, { state: "open", label: null, opinions: [] });
-    else Object.assign(items[place], { state: told.state, label: told.label, opinions: told.opinions });
+    } else Object.assign(items[place], { state: told.state, label: told.label, opinions: told.opinions });
+    items[place].mine = redo;
+    to.push(items[place]);
     at = place;
-    toast(redo ? "Redone" : "Undone");
-    if (redo) { done.push(items[place]); await advance(); } else draw();
+    if (redo) await advance(); else draw();
   };
   const acceptAll = async () => {
+    if (turning) return;
     try {
       await settled();
       const told = await ask("accept", { filter });
@@ -297,7 +319,7 @@
       tab.querySelector("b").textContent = count(waiting);
       tab.hidden = tab.dataset.tab !== "queue" && tab.dataset.tab !== filter.tab && !waiting;
     }
-    find("undo").disabled = !answer.undo;
+    find("undo").disabled = !answer.undo;  // the key of what would be undone
     find("redo").disabled = !answer.redo;
     showSaved();
     if (version >= 0 && answer.version !== version && before) {
@@ -410,32 +432,34 @@
   // that are digits have themselves as keys.
   const numbered = (item) => {
     if (classes.every((name) => /^[0-9]$/.test(name))) return new Map(classes.map((name, k) => [name, k]));
-    const chosen = classes.length <= 10 ? [...classes.keys()] : [...new Set([item.suggested, ...(item.top || []).map(([k]) => k), item.given])].slice(0, 6);
-    return new Map(chosen.map((k, n) => [String((n + 1) % 10), k]));
+    // Chosen once: a number must not change its meaning while somebody looks at it.
+    item.chosen ??= classes.length <= 10 ? [...classes.keys()] : [...new Set([item.suggested, ...(item.top || []).map(([k]) => k), item.given])].slice(0, 6);
+    return new Map(item.chosen.map((k, n) => [String((n + 1) % 10), k]));
   };
   const drawClasses = (item) => {
     const shares = new Map(item.top || []);
-    const buttons = [...numbered(item)].map(([key, k]) => {
+    const shown = [...numbered(item)];
+    // Buttons are used again: one that is replaced while it is pressed would not be clicked.
+    const list = find("classes");
+    while (list.children.length > shown.length) list.lastChild.remove();
+    while (list.children.length < shown.length) {
       const button = make("button");
       button.type = "button";
-      const bar = make("i", "", "bar");
+      button.append(make("kbd"), make("bdi"), make("span", "", "share"), make("i", "", "bar"));
+      list.append(button);
+    }
+    shown.forEach(([key, k], n) => {
+      const button = list.children[n], [kbd, name, share, bar] = button.children;
+      button.dataset.label = k;
+      kbd.textContent = key;
+      name.textContent = name.title = classes[k];
+      share.textContent = shares.has(k) ? chance(shares.get(k)) : "";
+      bar.hidden = !shares.has(k);
       bar.style.width = `${100 * (shares.get(k) || 0)}%`;
-      button.append(make("kbd", key), named(k), make("span", shares.has(k) ? chance(shares.get(k)) : "", "share"));
-      if (shares.has(k)) button.append(bar);
       button.classList.toggle("is-given", k === item.given);
       button.classList.toggle("chosen", item.state === "relabel" && item.label === k);
-      button.addEventListener("click", () => decide("relabel", k));
-      return button;
     });
-    if (classes.length > 10) {
-      const other = make("button");
-      other.type = "button";
-      other.id = "other";
-      other.append(make("kbd", "c"), make("span", "another class…"));
-      other.addEventListener("click", pick);
-      buttons.push(other);
-    }
-    find("classes").replaceChildren(...buttons);
+    find("other").hidden = classes.length <= 10;
   };
   const drawNear = (item) => {
     const twins = item.twins.map(([row, k]) => [row, k, true]);
@@ -485,7 +509,7 @@
 
   const drawGrid = () => {
     const first = Math.floor(at / PAGE) * PAGE, shown = items.slice(first, first + PAGE);
-    const grid = find("grid");
+    const grid = find("grid"), focused = grid.contains(document.activeElement);
     const parts = [];
     let above = first === 0 || (items[first - 1].p ?? 1) >= facts.stop;
     shown.forEach((item, n) => {
@@ -498,6 +522,7 @@
     grid.replaceChildren(...parts);
     const now = grid.querySelector(".now");
     if (now) now.scrollIntoView({ block: "nearest" });
+    if (now && focused) now.focus({ preventScroll: true });
     find("page").textContent = `${count(first + 1)} to ${count(first + shown.length)} of ${count(Math.max(total, first + shown.length))}`;
     find("before").disabled = first === 0;
     find("after").disabled = exhausted && first + PAGE >= items.length;
@@ -506,7 +531,9 @@
   };
   const tile = (item, place) => {
     const made = make("div", undefined, "tile");
-    made.setAttribute("role", "gridcell");
+    made.setAttribute("role", "option");
+    made.setAttribute("aria-selected", place === at);
+    made.tabIndex = place === at ? 0 : -1;
     made.setAttribute("aria-label", `Labelled ${classes[item.given]}, suggested ${classes[item.suggested]}${item.state === "open" ? "" : `, ${said(item)}`}`);
     made.classList.toggle("now", place === at);
     made.classList.toggle("done", item.state !== "open");
@@ -667,6 +694,7 @@
 
   const setView = (name) => { view = name; draw(); };
   const zoom = () => {
+    if (!items[at]) return;
     if (view === "grid") { setView("single"); return; }
     show(find("zoom-image"), items[at].row, "full");
     find("zoom-image").alt = find("image").alt;
@@ -685,34 +713,49 @@
     PageDown: () => view === "grid" ? move(PAGE) : undefined, PageUp: () => view === "grid" ? move(-PAGE) : undefined,
     Enter: () => view === "grid" ? setView("single") : undefined, "?": () => find("help").showModal(),
   };
+  // The letter of a key on any keyboard: a Cyrillic н is on the key Y, and Caps Lock changes nothing.
+  const letter = (event) => {
+    const plain = /^[a-z]$/i.test(event.key) ? event.key.toLowerCase() : /^Key[A-Z]$/.test(event.code) && event.key.length === 1 ? event.code[3].toLowerCase() : event.key;
+    return plain === "z" && event.shiftKey ? "Z" : plain;
+  };
   document.addEventListener("keydown", (event) => {
+    const key = letter(event);
     if (event.key === "Escape" && event.target.closest && event.target.closest("form#filter")) { event.target.blur(); return; }
     if (document.querySelector("dialog[open]")) {
-      if (find("zoom").open && (event.key === " " || keys[event.key] === undefined)) { find("zoom").close(); event.preventDefault(); }
-      if (!find("zoom").open || event.key === " ") return;
+      if (find("zoom").open && (key === " " || keys[key] === undefined)) { find("zoom").close(); event.preventDefault(); }
+      if (!find("zoom").open || key === " ") return;
       find("zoom").close();
     }
     if (event.ctrlKey || event.metaKey) {
-      const wanted = { z: event.shiftKey ? "Z" : "z", Z: "Z", y: "Z" }[event.key];
+      const wanted = { z: "z", Z: "Z", y: "Z" }[key];
       if (wanted && !event.target.closest("input")) { event.preventDefault(); keys[wanted](); }
       return;
     }
     const field = event.target.closest("input, select, textarea");
     if (event.altKey || (field && !field.closest("dialog:not([open])"))) return;  // a dialog that closed may keep the focus
     if ((event.key === " " || event.key === "Enter") && event.target.closest("button") && event.target.id !== "picture") return;
-    if (/^[0-9]$/.test(event.key) && items[at]) {
-      const chosen = numbered(items[at]).get(event.key);
+    if (event.repeat && !key.startsWith("Arrow") && !["j", "k"].includes(key)) return;
+    if (/^[0-9]$/.test(key) && items[at]) {
+      const chosen = numbered(items[at]).get(key);
       if (chosen !== undefined) decide("relabel", chosen);
       return;
     }
-    const act = keys[event.key];
-    if (!act || (event.repeat && !event.key.startsWith("Arrow") && !["j", "k"].includes(event.key))) return;
+    const act = keys[key];
+    if (!act) return;
     event.preventDefault();
     act();
   });
   find("actions").addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button) { deciders[button.dataset.do](); button.blur(); }
+    if (!button) return;
+    deciders[button.dataset.do]();
+    if (event.detail) button.blur();  // clicked: keys go to the page again
+  });
+  find("classes").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    decide("relabel", Number(button.dataset.label));
+    if (event.detail) button.blur();
   });
   find("strip").addEventListener("click", (event) => {
     const entry = event.target.closest("li");
@@ -729,15 +772,16 @@
   on("after", () => move(PAGE - at % PAGE));
   on("open-help", () => find("help").showModal());
   on("accept-all", acceptAll);
-  on("who", () => { find("name-text").value = reviewer; find("name").showModal(); });
+  on("other", pick);
+  on("who", () => { find("name-text").value = reviewer; find("name").returnValue = ""; find("name").showModal(); });
   find("name").addEventListener("close", () => {
     const name = find("name-text").value.trim();
-    if (name) setName(name);
+    if (name && find("name").returnValue === "yes") setName(name);
   });
   const setName = (name) => {
     reviewer = name;
     find("who").textContent = `as ${name}`;
-    try { localStorage.setItem("unswayed reviewer", name); } catch { /* asked again next time */ }
+    try { localStorage.setItem(`unswayed reviewer ${facts.run}`, name); } catch { /* asked again next time */ }
     ask("progress", {}).then(stand).catch(() => {});
   };
   let typing;
@@ -745,6 +789,7 @@
     clearTimeout(typing);
     typing = setTimeout(() => apply(read()), 150);
   });
+  find("filter").addEventListener("change", (event) => { if (event.target.closest("select")) event.target.blur(); });
   find("filter").addEventListener("submit", (event) => event.preventDefault());
   find("filter").addEventListener("reset", (event) => { event.preventDefault(); apply({ ...plain(), tab: filter.tab }); });
   find("zoom-image").addEventListener("load", sharpen);
@@ -761,7 +806,7 @@
     document.title = `Review ${facts.title}`;
     find("title").textContent = facts.title;
     reviewer = facts.reviewer;
-    try { reviewer = localStorage.getItem("unswayed reviewer") || reviewer; } catch { /* the default */ }
+    if (!facts.named) try { reviewer = localStorage.getItem(`unswayed reviewer ${facts.run}`) || reviewer; } catch { /* the default */ }
     find("who").textContent = `as ${reviewer}`;
     for (const [tab, words] of Object.entries(TABS)) {
       const button = make("button", `${words} `);
@@ -782,15 +827,10 @@
     }
     drawMap();
     stand(facts);
+    unsent = remembered().map((body) => ({ body, item: null }));
     await reload();
-    let left = [];
-    try { left = JSON.parse(localStorage.getItem(store()) || "[]"); } catch { /* nothing was left */ }
-    if (left.length) {
-      unsent = left.map((body) => ({ body, item: null }));
-      remember();
-      await send();
-      await reload();
-    } else if (reviewer !== facts.reviewer) ask("progress", {}).then(stand).catch(() => {});
+    if (unsent.length) send();
+    else if (reviewer !== facts.reviewer) ask("progress", {}).then(stand).catch(() => {});
   };
   begin().catch((error) => error instanceof Refused ? complain(error.message) : lost());
 })();
