@@ -111,7 +111,7 @@ def test_a_session_by_keyboard(page, client):
     page.keyboard.press("Escape")
     press(page, "zz")
     expect(page.locator("#reviewed")).to_have_text("5")
-    press(page, ["Z"])
+    press(page, ["Shift+Z"])
     expect(page.locator("#reviewed")).to_have_text("6")
     assert [line["decision"] for line in journal(client)[-3:]] == ["undo", "undo", "redo"]
 
