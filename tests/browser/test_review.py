@@ -331,11 +331,12 @@ def test_accepting_a_selection_is_told_first_and_undone_at_once(page, client):
     assert not journal(client)
     page.click("#accept-all")
     page.click("#bulk-yes")
-    expect(page.locator("#reviewed")).to_have_text(str(count))
+    expect(page.locator("#unseen")).to_have_text(f"{count} accepted unseen")
+    expect(page.locator("#reviewed")).to_have_text("0")
     assert {line["how"] for line in journal(client)} == {"bulk"}
     page.locator("#low").blur()
     page.keyboard.press("z")
-    expect(page.locator("#reviewed")).to_have_text("0")
+    expect(page.locator("#unseen")).to_be_hidden()
     expect(page.locator("#where")).to_contain_text(f": {count} undecided")
 
 

@@ -51,6 +51,18 @@ def test_the_report_can_be_left_out(run, capsys):
     assert "report.html" not in capsys.readouterr().out
 
 
+def test_nothing_but_an_earlier_table_is_written_over(run, tmp_path, capsys):
+    mine = tmp_path / "labels.csv"
+    mine.write_text("path,label\na.jpg,cat\n", encoding="utf-8")
+    assert main(["audit", str(run), "--out", str(mine), "--no-report"]) == 2
+    assert "is there and no table of an audit" in capsys.readouterr().err
+    assert mine.read_text(encoding="utf-8").startswith("path,label")
+    other = tmp_path / "other.csv"
+    for _ in range(2):
+        assert main(["audit", str(run), "--out", str(other), "--no-report"]) == 0
+    assert f"written: {other}" in capsys.readouterr().out
+
+
 def test_an_unknown_evidence_is_refused_with_those_there_are(run, capsys):
     assert main(["audit", str(run), "--evidence", "stars"]) == 2
     assert "there are: consensus, dynamics, heads, neighbours, network" in capsys.readouterr().err

@@ -167,9 +167,9 @@ def test_accepting_all_is_one_decision(review):
     assert (review.verdicts.label[rows] == review.found.suggested[rows]).all()
     assert review.progress().looked == 0  # nobody has looked
     assert sorted(slot.row for slot in review.undo("me")) == sorted(rows.tolist())
-    assert review.progress().reviewed == 0
+    assert review.progress().unseen == 0
     review.undo("me", redo=True)
-    assert review.progress().reviewed == len(rows)
+    assert (review.progress().unseen, review.progress().reviewed) == (len(rows), 0)
     with pytest.raises(UsageError, match="0 samples match now"):
         review.accept_all(chosen, "me", told.samples)
 

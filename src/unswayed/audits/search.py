@@ -23,7 +23,7 @@ from unswayed.errors import UsageError
 from unswayed.noise.estimate import Confident, compare_confident
 from unswayed.runs import Run
 
-FEW_SAMPLES, FEW_OF_CLASS, ENOUGH = 300, 5, 100
+FEW_SAMPLES, FEW_OF_CLASS, ENOUGH = 1000, 5, 100
 
 CROSS_FITTED = ("consensus", "heads", "neighbours")
 """They judge a label without having seen it."""
@@ -339,7 +339,10 @@ def _warnings(
 ) -> list[str]:
     found = []
     if len(inputs) < FEW_SAMPLES:
-        found.append(f"{len(inputs)} samples are few: take the probabilities as rough")
+        found.append(
+            f"{len(inputs)} samples are few: P(wrong) may be far too sure; look before you change "
+            "a label"
+        )
     counts = np.bincount(inputs.labels, minlength=len(classes))
     rare = [classes[k] for k in np.flatnonzero(counts < FEW_OF_CLASS).tolist()]
     if rare:

@@ -51,6 +51,11 @@ def read_audit(run: Run) -> Audit:
     True
     """
     file = run.path / FILE
+    if not run.finished:
+        raise UsageError(
+            f"{run.path} is not finished; give the command that started it once more, or: unswayed "
+            f"resume {shlex.quote(str(run.path))}, and then unswayed audit"
+        )
     if not file.is_file():
         raise UsageError(
             f"{run.path} has no audit; make one with: unswayed audit {shlex.quote(str(run.path))}"

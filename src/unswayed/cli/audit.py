@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from rich.text import Text
 
 from unswayed.cli.loading import clock, data_progress
 from unswayed.cli.show import console
+from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
     from unswayed.audits import Audit
@@ -67,13 +69,20 @@ def audit_run(
     from unswayed.audits.storage import write_audit
     from unswayed.files import write_json
 
-    with data_progress():
-        found = audit(run, evidence)
+    if out:
+        check_target(Path(out), run)
+    try:
+        with data_progress():
+            found = audit(run, evidence)
+    except KeyboardInterrupt:
+        print("the training is kept; the same command makes the audit", file=sys.stderr)
+        raise
     write_audit(found, run)
     found.write(run.path / "audit.csv")
     write_json(run.path / "audit.json", found.summary())
     if out:
         found.write(out)
+        print(f"written: {out}")
     if page:
         report(found, run, run.path / "report.html")
     if top > 0:
@@ -87,6 +96,15 @@ def audit_run(
     print(f"corrected labels, after the review: unswayed export {folder}")
     print(f"classify other images: unswayed predict {folder} IMAGE")
     return found
+
+
+def check_target(out: Path, run: Run) -> None:
+    """Refuse to write over anything but an earlier table of an audit."""
+    data = run.recipe.sections["data"].get("path")
+    ours = (b"rank,id,given", b'{"summary"', b"PAR1")
+    is_data = data is not None and out.resolve() == Path(data).resolve()
+    if is_data or (out.is_file() and not out.read_bytes()[:13].startswith(ours)):
+        raise UsageError(f"--out: {out} is there and no table of an audit; choose another name")
 
 
 def report(found: Audit, judged: Run, path: Path) -> None:
@@ -104,10 +122,13 @@ def report(found: Audit, judged: Run, path: Path) -> None:
             facts=facts(found, judged),
             commands=[
                 ("look at them one by one, and decide", f"unswayed review {folder}"),
-                ("all labels as a table", f"unswayed audit {folder} --out labels.csv"),
                 ("corrected labels", f"unswayed export {folder}"),
                 ("classify other images", f"unswayed predict {folder} IMAGE"),
-                ("how good the model is", f"unswayed evaluate {folder}"),
+                *(
+                    [("how good the model is", f"unswayed evaluate {folder}")]
+                    if judged.provenance.data.test
+                    else []
+                ),
             ],
         )
 

@@ -13,6 +13,10 @@ from unswayed.errors import UsageError
 BATCH = 64
 
 
+HEAD = b"path,label,probability\n"
+"""The first line of a table of predictions."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("run", metavar="RUN", help="a run folder")
@@ -60,9 +64,11 @@ def _show(rows: list[tuple[str, str, float]], target: str | None) -> None:
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("path", "label", "probability"))
+    text.write(HEAD.decode())
     writer.writerows((path, label, f"{probability:.6f}") for path, label, probability in rows)
     file = Path(target)
+    if file.is_file() and not file.read_bytes().startswith(HEAD):
+        raise UsageError(f"--csv: {target} is there and no table of predictions; choose another")
     try:
         if file.exists() and not file.is_file():  # a pipe or a device cannot be replaced
             file.write_text(text.getvalue(), encoding="utf-8")

@@ -92,6 +92,7 @@ def serve(review: Review, judged: Run, args: argparse.Namespace) -> None:
         pictures,
         token,
         title=title,
+        command=shlex.join(["unswayed", "review", str(judged.path)]),
         reviewer=args.reviewer or reviewer_name(),
         named=args.reviewer is not None,
     )
@@ -160,10 +161,11 @@ def conclude(review: Review, judged: Run) -> None:
     print(
         f"decided: {progress.reviewed:,}, wrong: {progress.wrong:,}, to remove: "
         f"{progress.removed:,}, unsure: {progress.unsure:,}"
+        + (f", accepted unseen: {progress.unseen:,}" if progress.unseen else "")
     )
     print(
-        f"still hidden: about {hidden.value:,.0f} wrong labels ({hidden.low:,.0f} to "
-        f"{hidden.high:,.0f}); {progress.to_stop:,} labels are worth a look"
+        f"still hidden: {hidden.low:,.0f} to {hidden.high:,.0f} wrong labels, probably about "
+        f"{hidden.value:,.0f}; {progress.to_stop:,} labels are worth a look"
     )
     if progress.disputed:
         print(f"disputed: {progress.disputed:,}; settle them: unswayed review {folder}")

@@ -25,7 +25,9 @@ def console() -> Console:
 
 
 def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
-    """Return the table of `compare` and `demo`."""
+    """Return the table of `compare` and `demo`; without a test set, that of the noisy hold-out."""
+    if all(row.last is None for row in rows) and any(row.holdout for row in rows):
+        return _holdout_table(rows)
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("method", overflow="fold")
     table.add_column("seeds", justify="right")
@@ -41,6 +43,20 @@ def comparison_table(rows: Sequence[Compared], *, oracle: bool) -> Table:
         seconds = row.seconds.seconds() if row.seconds else "–"
         method = Text(row.method)  # it may end in the name of a file, which is no markup
         table.add_row(method, str(len(row.seeds)), *cells, _percent(row.memorised), seconds)
+    return table
+
+
+def _holdout_table(rows: Sequence[Compared]) -> Table:
+    """Return what is known of runs without test images."""
+    table = Table(
+        box=box.SIMPLE_HEAD, caption="no test images; some labels of the hold-out are wrong"
+    )
+    table.add_column("method", overflow="fold")
+    for name in ("seeds", "noisy hold-out, last", "seconds"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        seconds = row.seconds.seconds() if row.seconds else "–"
+        table.add_row(Text(row.method), str(len(row.seeds)), _percent(row.holdout), seconds)
     return table
 
 

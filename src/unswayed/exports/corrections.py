@@ -56,6 +56,7 @@ class Corrections:
     disputed: int = 0
     strangers: int = 0  # decisions about other samples or labels
     mistakes: float = 0.0  # expected among the accepted suggestions
+    warnings: tuple[str, ...] = ()  # of the audit, if suggestions are taken without a look
     too_unsure: str = ""  # why no suggestion was accepted, if some were asked for
     earlier: tuple[str, ...] = ()  # samples that were left out before this run was trained
 
@@ -96,7 +97,7 @@ class Corrections:
     @property
     def notes(self) -> list[str]:
         """What people should know, and may mend."""
-        found = [self.too_unsure] if self.too_unsure else []
+        found = [*self.warnings, *([self.too_unsure] if self.too_unsure else [])]
         if self.disputed:
             folder = shlex.quote(str(self.run.path))
             found.append(
@@ -132,6 +133,7 @@ def correct(run: Run, accept: float | None = None) -> Corrections:
         disputed=verdicts.count(DISPUTED),
         strangers=verdicts.strangers,
         mistakes=float((1 - review.p_suggested[accepted]).sum()),
+        warnings=tuple(found.warnings) if accepted.any() else (),
         too_unsure="" if accept is None or accepted.any() else _too_unsure(review, accept),
         earlier=_earlier(run),
     )
@@ -156,12 +158,14 @@ def _accepted(review: Review, accept: float | None) -> NDArray[np.bool_]:
 
 def _too_unsure(review: Review, accept: float) -> str:
     """Say how sure the audit is at the most."""
-    waiting = review.p_suggested[review.verdicts.state == OPEN]
-    surest = f"{float(waiting.max()):.3f}" if len(waiting) else "none"
-    return (
+    surest = float(review.p_suggested[review.verdicts.state == OPEN].max(initial=0.0))
+    said = (
         f"no suggestion is right with at least {accept:g}; the surest of those nobody decided: "
-        f"{surest}. Take a smaller --accept, or review some labels: that makes the audit surer"
+        f"{surest:.3f}"
     )
+    if surest < LEAST:
+        return f"{said}. So there is nothing left to accept"
+    return f"{said}. Take a smaller --accept, or review some labels"
 
 
 def _correction(review: Review, row: int, audit: str) -> Correction:

@@ -58,7 +58,7 @@ KINDS: Mapping[Format, Kind] = {
     "manifest": Kind(write_files, ".csv", TABLE),
     "npz": Kind(write_arrays, ".npz"),
     "metadata": Kind(partial(write_files, path="file_name"), ".csv", "metadata"),
-    "huggingface": Kind(write_saved, ""),
+    "huggingface": Kind(write_saved, "", "corrected-huggingface"),
     "labels": Kind(write_labels, ".csv"),
 }
 
@@ -81,7 +81,17 @@ class Exported:
             lines.append(f"every change: {self.changes}")
         if self.format == "moves":
             lines.append(f"nothing was moved; the paths lie below {top_of(self.corrections.run)}")
-        return "\n".join([*lines, *([f"next: {self.next}"] if self.next else [])])
+        if not self.corrections.changes:
+            folder = shlex.quote(str(self.corrections.run.path))
+            lines.append(f"nothing changes yet; decide first: unswayed review {folder}")
+        elif self.next:
+            lines.append(f"next: {self.next}")
+        if self.corrections.changes and self.format in ("links", "copies", "npz"):
+            lines.append(
+                "such a training holds out other images, so its numbers do not compare; for a fair "
+                "comparison, train on --as labels"
+            )
+        return "\n".join(lines)
 
 
 def export(
@@ -114,6 +124,8 @@ def export(
     chosen = None if changed else _format(run, format)
     kind = Kind(_only_changes, ".csv", "changes") if chosen is None else _kind(run, chosen)
     place = Path(to) if to is not None else run.path / f"{kind.name}{kind.suffix}"
+    if not kind.suffix and place.suffix in (".csv", ".jsonl", ".parquet", ".npz"):
+        raise UsageError(f"--to {place}: this format is a folder; for a table add --as manifest")
     if kind.suffix and place.suffix.lower() != kind.suffix.lower():
         raise UsageError(f"--to {place}: this format is a file that ends in {kind.suffix}")
     check_outside(run, place)

@@ -79,6 +79,7 @@ class Compared:
     oracle_best: Spread | None
     memorised: Spread | None
     seconds: Spread | None
+    holdout: Spread | None = None
 
 
 def comparison(runs: Sequence[Run]) -> list[Compared]:
@@ -119,4 +120,5 @@ def _compared(group: Sequence[Run], remark: str = "") -> Compared:
         oracle_best=spread(lambda s: s.oracle_best.test_accuracy if s.oracle_best else None),
         memorised=spread(lambda s: s.last.wrong_as_given),
         seconds=spread(lambda s: s.seconds),
+        holdout=spread(lambda s: s.last.holdout_accuracy),
     )

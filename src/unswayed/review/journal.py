@@ -174,7 +174,9 @@ def read_events(path: Path) -> list[Event]:
     try:
         return parse(data, path)
     except DamagedFileError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(
+            f"{error}; expected is a review.jsonl of a run, or what a report downloads"
+        ) from error
 
 
 def unknown(events: Iterable[Event], known: Iterable[Event]) -> list[Event]:

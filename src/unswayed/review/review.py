@@ -6,6 +6,7 @@ It knows nothing of the page and the server. `benchmarks/review.py` drives it as
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import RLock
@@ -92,8 +93,9 @@ class Slot(NamedTuple):
 class Progress(NamedTuple):
     """Where a review stands."""
 
-    reviewed: int  # samples that somebody decided about, with those accepted in bulk
+    reviewed: int  # samples that somebody looked at and decided about
     wrong: int  # of which the label was wrong
+    unseen: int  # suggestions that were accepted without a look
     removed: int
     unsure: int
     disputed: int
@@ -180,7 +182,7 @@ class Review:
             for word in words.split():
                 self._flagged[word][row] = True
         self._groups = {row: group for group in found.groups for row in group}
-        self._fitted = -1
+        self._fitted, self._fitted_to = -1, b"nothing"
         self.fit: Recalibrated
         self.refresh()
 
@@ -205,8 +207,8 @@ class Review:
 
     @property
     def version(self) -> int:
-        """How many decisions P(wrong) is fitted to."""
-        return self._fitted
+        """Changes when P(wrong) is fitted again."""
+        return zlib.crc32(self._fitted_to)
 
     def refresh(self) -> None:
         """Read what was added to the journal, and fit P(wrong) if there is enough that is new."""
@@ -217,8 +219,10 @@ class Review:
     def _refit(self) -> None:
         rows, wrong = self.verdicts.said_wrong()
         count = len(rows) // STEP * STEP
-        if count == self._fitted:
+        fitted = rows[:count].tobytes() + wrong[:count].tobytes()
+        if fitted == self._fitted_to:
             return
+        self._fitted_to = fitted
         noise = self.found.noise
         self.fit = recalibrate(
             self.found.p_wrong,
@@ -499,8 +503,9 @@ class Review:
             differing, repeats = verdicts.repeats()
             said, checked = verdicts.rechecks()
             return Progress(
-                reviewed=int((state != OPEN).sum()),
-                wrong=verdicts.count(RELABEL, NONE),
+                reviewed=int(verdicts.looked.sum()),
+                wrong=int((verdicts.looked & np.isin(state, (RELABEL, NONE))).sum()),
+                unseen=int(((state != OPEN) & ~verdicts.looked).sum()),
                 removed=verdicts.count(REMOVE),
                 unsure=verdicts.count(UNSURE),
                 disputed=verdicts.count(DISPUTED),

@@ -163,6 +163,7 @@ class Server:
         *,
         title: str,
         reviewer: str,
+        command: str = "unswayed review RUN",
         named: bool = False,
     ) -> None:
         """Take what the page is about.
@@ -173,10 +174,11 @@ class Server:
             token: that requests must have.
             title: of the page.
             reviewer: who decides, unless the page says another name.
+            command: that starts the server again.
             named: whether somebody gave that name; the page then uses no other from before.
         """
         self.review, self.pictures, self.token = review, pictures, token
-        self.title, self.reviewer, self.named = title, reviewer, named
+        self.title, self.command, self.reviewer, self.named = title, command, reviewer, named
         self.classes = distinct([shortened(name, NAME) for name in review.found.classes])
 
     def app(self, port: int) -> ASGIApp:
@@ -233,6 +235,7 @@ class Server:
         return {
             "title": shortened(self.title, NAME),
             "run": self.review.identity,
+            "command": shortened(self.command, ID),
             "reviewer": self.reviewer,
             "named": self.named,
             "classes": self.classes,

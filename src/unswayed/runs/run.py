@@ -94,7 +94,12 @@ class Run:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not (self.path / "recipe.toml").is_file():
-            raise UsageError(f"{self.path} is not a run folder: it holds no recipe.toml")
+            there = "is not a run folder: it holds no recipe.toml"
+            what = there if self.path.is_dir() else "is not there"
+            raise UsageError(
+                f"{self.path} {what}; unswayed clean and unswayed train make run folders, in runs/ "
+                "unless --run says where"
+            )
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r}, {'finished' if self.finished else 'unfinished'})"

@@ -11,7 +11,7 @@
   let filter = plain();
   let items = [], at = 0, total = 0, dropped = 0, exhausted = false, loading = null;
   let advancing = false;  // the next label is not there yet
-  let view = "single", version = -1, standing = null;
+  let view = "single", version = null, standing = null;
   const done = [];     // items that were decided here, the last at the end
   const undone = [];   // those that were taken back since
   let turning = 0;     // undos and redos on their way: nothing is decided until they are there
@@ -59,7 +59,7 @@
     find("alert").textContent = words;
     find("alert").hidden = !words;
   };
-  const lost = () => complain(`The server does not answer. Start it again with: unswayed review ${facts ? facts.title : "RUN"}. What is not saved yet will be sent then.`);
+  const lost = () => complain(`The server does not answer. Start it again with: ${facts ? facts.command : "unswayed review RUN"}. What is not saved yet will be sent then.`);
   let toastTimer;
   const toast = (words) => {
     find("toast").textContent = words;
@@ -89,7 +89,7 @@
   const showSaved = () => {
     const saved = find("saved");
     saved.classList.toggle("unsaved", unsent.length > 0);
-    saved.textContent = unsent.length ? `${count(unsent.length)} not saved` : standing && standing.progress.reviewed ? "all saved" : "";
+    saved.textContent = unsent.length ? `${count(unsent.length)} not saved` : standing && standing.undo ? "all saved" : "";
   };
   const send = async () => {
     if (sending) return;
@@ -272,6 +272,8 @@
       const right = told.expected_right / told.samples;
       find("bulk-text").textContent = `${count(told.samples)} undecided labels match this filter. Of their suggestions, about ${count(Math.round(told.expected_right))} are expected to be right (${percent(right, right > 0.9 ? 1 : 0)}).`;
       find("bulk-yes").textContent = `Accept ${count(told.samples)}`;
+      find("bulk-text").classList.toggle("loud", right < 0.5);
+      find("bulk-yes").classList.toggle("main", right >= 0.5);
       const dialog = find("bulk");
       dialog.returnValue = "no";
       dialog.showModal();
@@ -295,8 +297,8 @@
     const p = answer.progress;
     find("reviewed").textContent = count(p.reviewed);
     find("wrong").textContent = count(p.wrong);
-    const goal = p.reviewed + p.to_stop;
-    const share = goal ? p.reviewed / goal : 1;
+    const decided = p.reviewed + p.unseen, goal = decided + p.to_stop;
+    const share = goal ? decided / goal : 1;
     find("bar-done").style.width = `${100 * share}%`;
     find("bar").setAttribute("aria-label", `${percent(share)} of the way to the stop line`);
     find("to-stop").textContent = p.to_stop
@@ -305,7 +307,9 @@
     find("to-stop").classList.toggle("over", !p.to_stop);
     const round = (x) => count(Math.round(x));
     const figure = (id, main, small) => find(id).replaceChildren(main, ...(small ? [make("small", small)] : []));
-    figure("hidden", `about ${round(p.hidden.value)}`, range(p.hidden, round));
+    figure("hidden", range(p.hidden, round), `probably about ${round(p.hidden.value)}`);
+    find("unseen").hidden = !p.unseen;
+    find("unseen").textContent = `${count(p.unseen)} accepted unseen`;
     figure("fifty", p.next_fifty === null ? "–" : `${percent(p.next_fifty)} wrong`);
     const measured = (id, x, n, what, digits) => {
       if (x && n >= ENOUGH) figure(id, percent(x.value, digits), `${range(x, (y) => percent(y, digits))}, ${count(n)} ${what}`);
@@ -322,7 +326,7 @@
     find("undo").disabled = !answer.undo;  // the key of what would be undone
     find("redo").disabled = !answer.redo;
     showSaved();
-    if (version >= 0 && answer.version !== version && before) {
+    if (version !== null && answer.version !== version && before) {
       find("fitted").classList.add("fresh");
       toast(`P(wrong) was fitted again, to ${count(p.fitted)} decisions: ${count(p.to_stop)} labels to the stop line now.`);
       version = answer.version;
@@ -381,7 +385,7 @@
 
   const drawEmpty = () => {
     find("where").textContent = TABS[filter.tab];
-    find("empty-text").textContent = isPlain() && filter.tab === "queue" ? "Every label was reviewed." : filter.tab === "disputed" ? "No decision is disputed." : "No undecided label is left here.";
+    find("empty-text").textContent = isPlain() && filter.tab === "queue" ? "Every label was reviewed." : filter.tab === "disputed" ? "No decision is disputed." : isPlain() ? "No undecided label is left here." : "No label matches this filter.";
     find("empty-next").textContent = isPlain() ? "Get the corrected labels with: unswayed export" : "Clear the filter to see the others.";
   };
 
@@ -396,6 +400,9 @@
     find("to").replaceChildren(classes[item.suggested]);
     find("accept-name").textContent = classes[item.suggested];
     find("keep-name").textContent = classes[item.given];
+    const likely = item.blind || item.p >= 0.5;
+    document.querySelector("[data-do=accept]").classList.toggle("main", likely);
+    document.querySelector("[data-do=keep]").classList.toggle("main", !likely);
     find("chance-bar").firstElementChild.style.width = `${100 * (item.p || 0)}%`;
     find("chance-bar").hidden = item.blind;
     find("chance-text").textContent = item.blind ? "Blind check: judge by the picture alone" : `${chance(item.p)} wrong`;
