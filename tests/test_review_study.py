@@ -232,7 +232,7 @@ def test_a_table_says_what_is_missing_and_how_many_seeds_a_cell_has():
 
 def test_what_is_not_trained_yet_is_told(tmp_path):
     lines = list(study.todo([TINY], 1, tmp_path, study.ORDERS))
-    assert len(lines) == 1 + 9 + 1 + 1  # before, after, on the true labels, and the sum
+    assert len(lines) == 1 + 10 + 1 + 1  # before, after, on the true labels, and the sum
     assert str(Path("tiny", "seed-0", "review", "ours-250")) in lines[1]
 
 
@@ -240,3 +240,22 @@ def test_the_committed_page_of_the_study_is_made_of_the_committed_numbers():
     results = ROOT / "results"
     cases = json.loads((results / "review.json").read_text(encoding="utf-8"))["cases"]
     assert (results / "review.md").read_text(encoding="utf-8") == tables.page(cases)
+
+
+def test_the_page_of_the_study_shows_the_committed_numbers():
+    cases = json.loads((ROOT / "results" / "review.json").read_text(encoding="utf-8"))["cases"]
+    text = (ROOT / "docs" / "review-study.md").read_text(encoding="utf-8")
+    for name in tables.shown(cases):
+        assert f"<!-- {name} -->" in text
+    assert tables.filled(text, cases) == text
+
+
+def test_a_table_is_put_between_its_marks():
+    case = case_of(0, 0.8, [point("ours", 250, 0.18, 0.82)])
+    text = "one\n<!-- noise -->\nold\n<!-- end of noise -->\ntwo\n"
+    found = tables.filled(text, [case])
+    assert tables.shown([case])["noise"] in found
+    assert "old" not in found
+    assert found.startswith("one\n")
+    assert found.endswith("\ntwo\n")
+    assert tables.filled(found, [case]) == found
