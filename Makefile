@@ -54,7 +54,7 @@ cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLO
 audit: $(VENV)/bench ## find wrong labels beside cleanlab, on data in $UNSWAYED_DATA; resumable, two hours of one core
 	$(BIN)/python benchmarks/audit.py --save results
 
-review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 90 trainings, three hours of one core
+review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 108 trainings, three hours of one core
 	$(BIN)/python benchmarks/review.py --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau

@@ -6,8 +6,9 @@ A simulated reviewer answers by the true labels and errs in 2 % of the cases. Th
 three orders: that of our review, with its blind re-checks; cleanlab's, by the probabilities of the
 same network; and any order. After 250, 1,000 and 4,000 decisions the label noise is counted, and
 the network is trained again on the corrected labels: same recipe, seed and computation. Our review
-goes on to its stop line, and everything that it promises on the way is compared with the truth. A
-fourth order is a control: that of the audit before any decision, without re-checks.
+goes on to its stop line, and everything that it promises on the way is compared with the truth. Two
+more orders are controls: that of the audit before any decision, without re-checks, and the same
+with the given classes in turn.
 
 Trainings, audits and reviews are kept below --runs and never made again. `--dry-run` says what
 would be trained, and `--trainings kept` trains nothing. `--save` writes review.json, review.md and
@@ -36,6 +37,7 @@ from review_simulation import (
     bookkeeping,
     cleanlab_order,
     corrected,
+    even_order,
     kept_walk,
     random_order,
 )
@@ -47,7 +49,10 @@ from unswayed.runs.provenance import commit
 
 SETTINGS = ("digits-20", "symmetric-20", "asymmetric-40")
 MARKS = (250, 1000, 4000)
-ORDERS = ("ours", "cleanlab", "random", "audit")
+CONTROLS = ("audit", "even")
+"""Trained at the last mark only: a control needs no curve."""
+
+ORDERS = ("ours", "cleanlab", "random", *CONTROLS)
 PAGE = Path(__file__).parents[1] / "docs" / "review-study.md"
 """Shows some of the tables."""
 
@@ -83,7 +88,8 @@ def measured(
     fixed = {
         "cleanlab": ranked.order,
         "random": random_order(len(given), seed),
-        "audit": audited(base).order,
+        "audit": (first := audited(base).order),
+        "even": even_order(first, given),
     }
     points = []
     for mark in marks:
@@ -94,7 +100,7 @@ def measured(
                 else corrected(given, fixed[order], reviewer, mark)
             )
             path = place_of(folder, order, mark)
-            train = order != "audit" or mark == marks[-1]  # a control needs no curve
+            train = order not in CONTROLS or mark == marks[-1]
             run = _run(base, setting, seed, data, labels, path, trainings) if train else None
             points.append(
                 {
@@ -166,7 +172,7 @@ def todo(chosen: Sequence[Setting], seeds: int, runs: Path, orders: Sequence[str
                 place_of(folder / "review", order, n)
                 for n in marks
                 for order in orders
-                if order != "audit" or n == marks[-1]
+                if order not in CONTROLS or n == marks[-1]
             ]
             for path in (folder / "ours", *again, folder / "review" / "true"):
                 if not (path / "summary.json").is_file():

@@ -13,7 +13,7 @@ from audit_measures import mean_and_spread
 Case = dict[str, Any]
 Group = list[Case]
 ORDERS = {"ours": "ours", "cleanlab": "cleanlab", "random": "any order"}
-EVERY = {**ORDERS, "audit": "the audit's, as it was first"}
+EVERY = {**ORDERS, "audit": "the audit's first", "even": "the same, classes in turn"}
 MARKS = (0, 250, 1000, 4000)
 QUANTITIES = {
     "hidden": "wrong labels still hidden",
@@ -118,8 +118,9 @@ def cell(values: Iterable[Value], digits: int = 1, *, signed: bool = False) -> s
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; columns after the first are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    """Return a table; columns are numbers but for the first, and that of orders."""
+    ends = ["---" if name in (head[0], "order") else "---:" for name in head]
+    lines = [head, ends, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -286,13 +287,11 @@ def summary(groups: Sequence[Group]) -> list[str]:
             noise = cell(values_of(group, order, last, lambda point: 100 * point["noise"]), 2)
             words.append(f"{name} {noise}")
         start = cell(100 * case["start"]["noise"] for case in group)
+        gained = (
+            f"{name} {cell(gain(group, o, last), 2, signed=True)}" for o, name in ORDERS.items()
+        )
         lines.append(
-            f"- {group[0]['title']}: label noise from {start} % to, after {last:,} decisions, "
-            f"{', '.join(words)}; test accuracy changes by "
-            + ", ".join(
-                f"{name} {cell(gain(group, order, last), 2, signed=True)}"
-                for order, name in ORDERS.items()
-            )
-            + " points."
+            f"- {group[0]['title']}: label noise in percent is {start} at first, and after "
+            f"{last:,} decisions {', '.join(words)}. Test accuracy changes by {', '.join(gained)} points."
         )
     return lines
