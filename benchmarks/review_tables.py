@@ -292,6 +292,7 @@ def summary(groups: Sequence[Group]) -> list[str]:
         )
         lines.append(
             f"- {group[0]['title']}: label noise in percent is {start} at first, and after "
-            f"{last:,} decisions {', '.join(words)}. Test accuracy changes by {', '.join(gained)} points."
+            f"{last:,} decisions {', '.join(words)}. Test accuracy changes by "
+            f"{', '.join(gained)} points."
         )
     return lines
