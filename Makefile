@@ -60,7 +60,7 @@ review-load: $(VENV)/dev ## measure the review page with 100,000 labels of 1,000
 screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; needs Chromium, a minute
 	$(BIN)/python benchmarks/review_screenshots.py
 
-review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 90 trainings, three hours of one core
+review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 108 trainings, three hours of one core
 	$(BIN)/python benchmarks/review.py --save results
 
 PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau

@@ -6,11 +6,14 @@ A simulated reviewer answers by the true labels and errs in 2 % of the cases. Th
 three orders: that of our review, with its blind re-checks; cleanlab's, by the probabilities of the
 same network; and any order. After 250, 1,000 and 4,000 decisions the label noise is counted, and
 the network is trained again on the corrected labels: same recipe, seed and computation. Our review
-goes on to its stop line, and everything that it promises on the way is compared with the truth.
+goes on to its stop line, and everything that it promises on the way is compared with the truth. Two
+more orders are controls: that of the audit before any decision, without re-checks, and the same
+with the given classes in turn.
 
 Trainings, audits and reviews are kept below --runs and never made again. `--dry-run` says what
 would be trained, and `--trainings kept` trains nothing. `--save` writes review.json, review.md and
-review.png. The data are those of `benchmarks/audit.py`; so are the first trainings.
+review.png there, and renews the tables of docs/review-study.md. The data are those of
+`benchmarks/audit.py`; so are the first trainings.
 """
 
 from __future__ import annotations
@@ -30,13 +33,15 @@ from review_pictures import draw
 from review_simulation import (
     Reviewer,
     Walk,
+    audited,
     bookkeeping,
     cleanlab_order,
     corrected,
+    even_order,
     kept_walk,
     random_order,
 )
-from review_tables import page
+from review_tables import filled, page
 from review_trainings import accuracies, check, place_of, retrained
 
 from unswayed import Run
@@ -44,7 +49,13 @@ from unswayed.runs.provenance import commit
 
 SETTINGS = ("digits-20", "symmetric-20", "asymmetric-40")
 MARKS = (250, 1000, 4000)
-ORDERS = ("ours", "cleanlab", "random")
+CONTROLS = ("audit", "even")
+"""Trained at the last mark only: a control needs no curve."""
+
+ORDERS = ("ours", "cleanlab", "random", *CONTROLS)
+PAGE = Path(__file__).parents[1] / "docs" / "review-study.md"
+"""Shows some of the tables."""
+
 PACKAGES = ("unswayed", "torch", "numpy", "scikit-learn", "cleanlab")
 
 
@@ -74,7 +85,12 @@ def measured(
         walked = kept_walk(base, reviewer, marks, folder, lambda word: _say(f"{name}: {word}"))
     p = base.predictions().probabilities.float().numpy()
     ranked = cleanlab_order(p, given, true)
-    fixed = {"cleanlab": ranked.order, "random": random_order(len(given), seed)}
+    fixed = {
+        "cleanlab": ranked.order,
+        "random": random_order(len(given), seed),
+        "audit": (first := audited(base).order),
+        "even": even_order(first, given),
+    }
     points = []
     for mark in marks:
         for order in orders:
@@ -84,7 +100,8 @@ def measured(
                 else corrected(given, fixed[order], reviewer, mark)
             )
             path = place_of(folder, order, mark)
-            run = _run(base, setting, seed, data, labels, path, trainings)
+            train = order not in CONTROLS or mark == marks[-1]
+            run = _run(base, setting, seed, data, labels, path, trainings) if train else None
             points.append(
                 {
                     "order": order,
@@ -151,7 +168,12 @@ def todo(chosen: Sequence[Setting], seeds: int, runs: Path, orders: Sequence[str
         for setting in chosen:
             folder = runs / setting.name / f"seed-{seed}"
             marks = MARKS[:2] if setting.name.startswith("digits") else MARKS
-            again = [place_of(folder / "review", order, n) for n in marks for order in orders]
+            again = [
+                place_of(folder / "review", order, n)
+                for n in marks
+                for order in orders
+                if order not in CONTROLS or n == marks[-1]
+            ]
             for path in (folder / "ours", *again, folder / "review" / "true"):
                 if not (path / "summary.json").is_file():
                     total += setting.minutes
@@ -217,6 +239,8 @@ def main() -> None:
         save({**_about(), "cases": found}, Path(args.save), "review.json")
         (Path(args.save) / "review.md").write_text(text, encoding="utf-8")
         draw(found, Path(args.save) / "review.png")
+        if PAGE.is_file():
+            PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 if __name__ == "__main__":

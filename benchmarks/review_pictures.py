@@ -12,7 +12,7 @@ from audit_measures import mean_and_spread
 from review_tables import MARKS, ORDERS, Case, Value, _accuracy, values_of
 
 RED, BLUE, GREY = "#c2410c", "#1d4ed8", "#6b7280"  # as in audit_pictures
-STYLES = {"random": (GREY, "s", 6.0), "cleanlab": (RED, "^", 0.0), "ours": (BLUE, "o", -6.0)}
+STYLES = {"random": (GREY, "s", 3.0), "cleanlab": (RED, "^", 0.0), "ours": (BLUE, "o", -3.0)}
 """Colour, marker, and a shift in pixels that keeps the bars apart."""
 
 
@@ -32,7 +32,6 @@ def draw(cases: Sequence[Case], path: Path) -> None:
         draw_lines(column[1], group, _accuracy("last"))
         draw_clean(column[1], group)
         column[0].set(title=group[0]["title"])
-        column[0].set_ylim(bottom=0)
         column[1].set(xlabel="decisions")
         _scale(column, group)
     axes[0, 0].set(ylabel="wrong labels, %")
@@ -40,6 +39,8 @@ def draw(cases: Sequence[Case], path: Path) -> None:
     named = dict(zip(*reversed(axes[0, 0].get_legend_handles_labels()), strict=True))
     named |= dict(zip(*reversed(axes[1, 0].get_legend_handles_labels()), strict=True))
     figure.legend(named.values(), named.keys(), loc="lower center", ncols=len(named), frameon=False)
+    for axis in axes.flat:
+        axis.autoscale_view(scalex=False)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.savefig(path, dpi=130, metadata={"Software": None})
     plt.close(figure)
@@ -55,12 +56,13 @@ def draw_lines(axis: Any, group: Sequence[Case], read: Callable[[Case], Value]) 
             known = [v for v in values_of(list(group), order, mark, read) if v is not None]
             if known:
                 points.append((mark, *mean_and_spread(known)))
-        x, mean, spread = np.array(points).T
+        x, mean, spread = np.nan_to_num(np.array(points)).T
+        axis.update_datalim(np.stack([np.tile(x, 2), [*mean - spread, *mean + spread]], axis=1))
         move = ScaledTranslation(shift / 130, 0, axis.figure.dpi_scale_trans)
         axis.errorbar(
             x,
             mean,
-            np.nan_to_num(spread),
+            spread,
             color=colour,
             marker=marker,
             markersize=5,
@@ -92,10 +94,11 @@ def _last(group: Sequence[Case]) -> int:
 
 
 def _scale(column: Any, group: Sequence[Case]) -> None:
-    """Use a square-root scale, so that 250 and 4,000 decisions can both be read."""
-    marks = [mark for mark in MARKS if mark <= _last(group)]
+    """Show all points; those of 0 and 250 decisions lie too close to name both."""
+    last = _last(group)
+    named = [mark for mark in MARKS if mark == 0 or last / 10 < mark <= last]
     for axis in column:
-        axis.set_xscale("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
-        axis.set_xticks(marks, [f"{mark:,}" for mark in marks])
-        axis.set_xlim(-0.002 * marks[-1], 1.08 * marks[-1])
+        axis.set_xticks(named, [f"{mark:,}" for mark in named])
+        axis.set_xticks([mark for mark in MARKS if mark <= last], minor=True)
+        axis.set_xlim(-0.04 * last, 1.06 * last)
         axis.spines[["top", "right"]].set_visible(False)

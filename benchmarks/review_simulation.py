@@ -85,6 +85,15 @@ def cleanlab_order(p: NDArray[np.float32], given: Labels, true: Labels) -> Ranke
     return Ranked(np.argsort(-found[best], kind="stable"), best, precision)
 
 
+def even_order(order: Labels, given: Labels) -> Labels:
+    """Return an order in which given classes take turns, the first of each class first."""
+    turn = np.empty(len(order), dtype=np.int64)
+    for label in np.unique(given):
+        mine = given[order] == label
+        turn[mine] = np.arange(mine.sum())
+    return order[np.argsort(turn, kind="stable")]
+
+
 def corrected(given: Labels, order: Labels, reviewer: Reviewer, decisions: int) -> Labels:
     """Return the labels after the first so many samples of an order were looked at once."""
     labels = given.copy()

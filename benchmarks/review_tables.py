@@ -13,6 +13,7 @@ from audit_measures import mean_and_spread
 Case = dict[str, Any]
 Group = list[Case]
 ORDERS = {"ours": "ours", "cleanlab": "cleanlab", "random": "any order"}
+EVERY = {**ORDERS, "audit": "the audit's first", "even": "the same, classes in turn"}
 MARKS = (0, 250, 1000, 4000)
 QUANTITIES = {
     "hidden": "wrong labels still hidden",
@@ -34,14 +35,15 @@ standard deviations over seeds, and how many seeds in brackets. A dash was not m
 
 def page(cases: Sequence[Case]) -> str:
     """Return all tables."""
-    groups = [list(group) for _, group in groupby(cases, key=lambda case: case["setting"])]
+    groups = grouped(cases)
+    short = shown(cases)
     parts = [
         HEAD.rstrip("\n"),
         "## In short",
-        "\n".join(summary(groups)),
+        short["summary"],
         "## Label noise",
         "Share of labels that differ from the truth after so many decisions, in percent.",
-        by_decisions(groups, lambda point: 100 * point["noise"], 2),
+        short["noise"],
         "Wrong labels that were corrected, and right ones that the reviewer's errors spoilt.",
         by_decisions(groups, lambda point: point["corrected"], 0, starts=False),
         by_decisions(groups, lambda point: point["spoilt"], 0, starts=False),
@@ -49,28 +51,56 @@ def page(cases: Sequence[Case]) -> str:
         "Of a network trained from scratch on the corrected labels, last epoch, in percent. The "
         "last column is trained on the true labels: no review can gain more than that, but for "
         "chance.",
-        by_decisions(groups, _accuracy("last"), 2, clean=True),
+        short["accuracy"],
         "What each seed gained over the training on the labels as they were given, in points.",
-        gains(groups),
+        short["gains"],
         "The epoch that the noisy hold-out chose, where the recipe holds labels out.",
         by_decisions(groups, _accuracy("selected"), 2, clean=True),
         "## What the review promised",
         "How many of the 90 % intervals hold the truth: at every 500 decisions and at those of the "
-        "tables above, and at the stop line. Those of one review hang together.",
-        holds(groups),
+        "tables above. Those of one review hang together.",
+        short["holds"],
         "At those of the tables above, means over seeds: the wrong labels still hidden and their "
         "interval, the share of wrong labels among the next fifty, the share of wrong labels above "
         "the audit's stop line, and the reviewer's mistakes, which really are 2 %.",
         promises(groups),
         "## To the stop line",
         "Everything above the stop line reviewed, as it stands then.",
-        stops(groups),
+        short["stops"],
         "## cleanlab's scores",
         "Average precision of each score in percent. For every seed the best one was taken, which "
         "only the truth can tell.",
         rivals(groups),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def grouped(cases: Sequence[Case]) -> list[Group]:
+    """Return the cases of each setting."""
+    return [list(group) for _, group in groupby(cases, key=lambda case: case["setting"])]
+
+
+def shown(cases: Sequence[Case]) -> dict[str, str]:
+    """Return the tables that docs/review-study.md shows as well, by the names it has for them."""
+    groups = grouped(cases)
+    return {
+        "summary": "\n".join(summary(groups)),
+        "noise": by_decisions(groups, lambda point: 100 * point["noise"], 2),
+        "accuracy": by_decisions(groups, _accuracy("last"), 2, clean=True),
+        "gains": gains(groups),
+        "holds": holds(groups),
+        "stops": stops(groups),
+    }
+
+
+def filled(text: str, cases: Sequence[Case]) -> str:
+    """Return a page with the tables of today between its marks `<!-- NAME -->`."""
+    for name, new in shown(cases).items():
+        mark, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        if mark in text:
+            before, _, rest = text.partition(mark)
+            text = f"{before}{mark}\n\n{new}\n\n{end}{rest.partition(end)[2]}"
+    return text
 
 
 def cell(values: Iterable[Value], digits: int = 1, *, signed: bool = False) -> str:
@@ -88,8 +118,9 @@ def cell(values: Iterable[Value], digits: int = 1, *, signed: bool = False) -> s
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; columns after the first are numbers."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    """Return a table; columns are numbers but for the first, and that of orders."""
+    ends = ["---" if name in (head[0], "order") else "---:" for name in head]
+    lines = [head, ends, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -126,15 +157,20 @@ def by_decisions(
     marks = MARKS if starts else MARKS[1:]
     rows = []
     for group in groups:
-        for order, name in ORDERS.items():
+        for order, name in EVERY.items():
             row = [group[0]["title"], name]
             row += [cell(values_of(group, order, mark, read), digits) for mark in marks]
             if clean:
                 row.append(cell((read(case.get("clean") or {}) for case in group), digits))
-            if set(row[2:]) != {NOTHING}:
+            if order in ORDERS or _is_known(row, starts=starts):
                 rows.append(row)
     head = ["data", "order", *(f"{mark:,}" for mark in marks), *(["true labels"] if clean else [])]
     return table(head, rows)
+
+
+def _is_known(row: Sequence[str], *, starts: bool) -> bool:
+    """Return whether a row has more than the number that all orders begin with."""
+    return any(each != NOTHING for each in row[3 if starts else 2 : 6])
 
 
 def gain(group: Group, order: str, mark: int) -> list[Value]:
@@ -151,9 +187,10 @@ def gains(groups: Sequence[Group]) -> str:
     """Return the table of what accuracy gained."""
     rows = []
     for group in groups:
-        for order, name in ORDERS.items():
+        for order, name in EVERY.items():
             row = [cell(gain(group, order, mark), 2, signed=True) for mark in MARKS[1:]]
-            rows.append([group[0]["title"], name, *row])
+            if order in ORDERS or set(row) != {NOTHING}:
+                rows.append([group[0]["title"], name, *row])
     return table(["data", "order", *(f"{mark:,}" for mark in MARKS[1:])], rows)
 
 
@@ -250,13 +287,12 @@ def summary(groups: Sequence[Group]) -> list[str]:
             noise = cell(values_of(group, order, last, lambda point: 100 * point["noise"]), 2)
             words.append(f"{name} {noise}")
         start = cell(100 * case["start"]["noise"] for case in group)
+        gained = (
+            f"{name} {cell(gain(group, o, last), 2, signed=True)}" for o, name in ORDERS.items()
+        )
         lines.append(
-            f"- {group[0]['title']}: label noise from {start} % to, after {last:,} decisions, "
-            f"{', '.join(words)}; test accuracy changes by "
-            + ", ".join(
-                f"{name} {cell(gain(group, order, last), 2, signed=True)}"
-                for order, name in ORDERS.items()
-            )
-            + " points."
+            f"- {group[0]['title']}: label noise in percent is {start} at first, and after "
+            f"{last:,} decisions {', '.join(words)}. Test accuracy changes by "
+            f"{', '.join(gained)} points."
         )
     return lines

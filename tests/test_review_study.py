@@ -16,6 +16,7 @@ from review_simulation import (
     bookkeeping,
     cleanlab_order,
     corrected,
+    even_order,
     random_order,
     walk,
 )
@@ -78,6 +79,11 @@ def test_any_order_shows_every_label_once_and_nothing_twice(labels):
     assert (corrected(given, order, sure, N) == true).all()
     changed = np.flatnonzero(corrected(given, order, sure, 50) != given)
     assert set(changed.tolist()) <= set(order[:50].tolist())
+
+
+def test_classes_take_turns_in_an_even_order():
+    given = np.array([0, 0, 1, 0, 2, 1])
+    assert even_order(np.array([3, 1, 0, 5, 2, 4]), given).tolist() == [3, 5, 4, 1, 2, 0]
 
 
 def test_the_order_of_cleanlab_is_that_of_its_best_score(labels):
@@ -232,7 +238,7 @@ def test_a_table_says_what_is_missing_and_how_many_seeds_a_cell_has():
 
 def test_what_is_not_trained_yet_is_told(tmp_path):
     lines = list(study.todo([TINY], 1, tmp_path, study.ORDERS))
-    assert len(lines) == 1 + 9 + 1 + 1  # before, after, on the true labels, and the sum
+    assert len(lines) == 1 + 11 + 1 + 1  # before, after, on the true labels, and the sum
     assert str(Path("tiny", "seed-0", "review", "ours-250")) in lines[1]
 
 
@@ -240,3 +246,24 @@ def test_the_committed_page_of_the_study_is_made_of_the_committed_numbers():
     results = ROOT / "results"
     cases = json.loads((results / "review.json").read_text(encoding="utf-8"))["cases"]
     assert (results / "review.md").read_text(encoding="utf-8") == tables.page(cases)
+
+
+def test_the_page_of_the_study_shows_the_committed_numbers():
+    cases = json.loads((ROOT / "results" / "review.json").read_text(encoding="utf-8"))["cases"]
+    text = (ROOT / "docs" / "review-study.md").read_text(encoding="utf-8")
+    for name in tables.shown(cases):
+        assert f"<!-- {name} -->" in text
+    assert tables.filled(text, cases) == text
+    start = next(c["start"] for c in cases if (c["setting"], c["seed"]) == ("asymmetric-40", 0))
+    assert f"the same {100 * start['accuracy']['last']:.2f} % (asymmetric, seed 0)" in text
+
+
+def test_a_table_is_put_between_its_marks():
+    case = case_of(0, 0.8, [point("ours", 250, 0.18, 0.82)])
+    text = "one\n<!-- noise -->\nold\n<!-- end of noise -->\ntwo\n"
+    found = tables.filled(text, [case])
+    assert tables.shown([case])["noise"] in found
+    assert "old" not in found
+    assert found.startswith("one\n")
+    assert found.endswith("\ntwo\n")
+    assert tables.filled(found, [case]) == found
