@@ -33,7 +33,9 @@ from PIL import Image
 from unswayed import Recipe, Run, audit, train
 from unswayed.audits.storage import FILE, write_audit
 
-KEYS, AT_ONCE, SIDE = 400, 50, 48
+KEYS, PACE, AT_ONCE = 400, 200, 50
+"""Keys, milliseconds between two of them (five decisions a second), and requests at once."""
+
 WORDS = (
     "model.width=8",
     "train.epochs=1",
@@ -158,7 +160,7 @@ def in_browser(server: Any, address: str) -> dict[str, Any]:
             if number == KEYS // 2:
                 page.wait_for_timeout(500)
                 middle = megabytes(server.pid), heap(page)
-            page.wait_for_timeout(30)
+            page.wait_for_timeout(PACE)
         until(page, "() => document.getElementById('saved').textContent === 'all saved'")
         after = megabytes(server.pid), heap(page)
         paints = page.evaluate("paints")

@@ -176,8 +176,10 @@
   };
   const prefetch = () => {
     const rows = [];
-    for (const item of items.slice(at, at + 6)) rows.push([item.row, "full"], ...(item.near || []).map(([row]) => [row, "thumb"]));
-    for (const item of items.slice(at, at + 2 * PAGE)) rows.push([item.row, "thumb"]);
+    // What is needed first is asked for first.
+    for (const item of items.slice(at, at + 6)) rows.push([item.row, "full"]);
+    for (const item of items.slice(at, at + 3)) rows.push(...(item.near || []).map(([row]) => [row, "thumb"]));
+    for (const item of items.slice(at, at + (view === "grid" ? 2 * PAGE : 32))) rows.push([item.row, "thumb"]);
     for (const [row, size] of rows) fetchedAhead(source(row, size));
     for (const url of fetched.keys()) if (fetched.size > 300) fetched.delete(url); else break;
   };
