@@ -182,7 +182,7 @@ class Review:
             for word in words.split():
                 self._flagged[word][row] = True
         self._groups = {row: group for group in found.groups for row in group}
-        self._fitted, self._fitted_to = -1, b"nothing"
+        self._fitted, self._fitted_to = -1, b""
         self.fit: Recalibrated
         self.refresh()
 
@@ -216,13 +216,13 @@ class Review:
             self.verdicts.apply(self.journal.refresh())
             self._refit()
 
-    def _refit(self) -> None:
+    def _refit(self, *, at_once: bool = False) -> None:
+        """Fit P(wrong) after every `STEP` decisions, or at once if earlier ones have changed."""
         rows, wrong = self.verdicts.said_wrong()
         count = len(rows) // STEP * STEP
-        fitted = rows[:count].tobytes() + wrong[:count].tobytes()
-        if fitted == self._fitted_to:
+        if count == self._fitted and not at_once:
             return
-        self._fitted_to = fitted
+        self._fitted_to = rows[:count].tobytes() + wrong[:count].tobytes()
         noise = self.found.noise
         self.fit = recalibrate(
             self.found.p_wrong,
@@ -491,6 +491,7 @@ class Review:
             new = unknown(events, self.journal.events)
             if new:
                 self._append(new)
+                self._refit(at_once=True)
             return len(new)
 
     # Where it stands ---------------------------------------------------------------------------
