@@ -61,7 +61,7 @@ class Visit:
 def visit(browser, allowed="", **options):
     """Open an empty page in a profile of its own; nothing else may go wrong than is allowed."""
     context = browser.new_context(**options)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(20_000)
     try:
         made = Visit(context.new_page(), allowed)
         yield made.page
