@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from unswayed.cli.audit import audit_run
 from unswayed.cli.loading import data_progress
 from unswayed.cli.train import show_holdout, watched
-from unswayed.errors import UsageError
+from unswayed.errors import InterruptedRunError, UsageError
 
 if TYPE_CHECKING:
     from unswayed.audits import Audit
@@ -113,7 +113,12 @@ def clean(
         recipe = _same(Run(folder), path, overrides)
     else:
         recipe = plan_for(path, folder, minutes, overrides).recipe
-    run = watched(recipe, folder)
+    try:
+        run = watched(recipe, folder)
+    except InterruptedRunError as stopped:  # `resume` would train, and not audit
+        said = str(stopped).partition(" Go on with:")[0]
+        number = stopped.exit_code - 128
+        raise InterruptedRunError(f"{said} Go on with the same command", number) from stopped
     found = audit_run(run, top=top)
     show_holdout(run)
     return run, found
