@@ -58,6 +58,13 @@ def test_labels_that_a_mistake_called_wrong_were_not_overlooked():
     assert said.low < 0.95
 
 
+def test_what_was_decided_without_a_check_counts_less_its_mistakes():
+    repeats = 10_000
+    differing = round(2 * 0.02 * 0.98 * repeats)
+    said = rechecks.recall(900, 0, 1000, 1000, differing, repeats, (120, 1000))
+    assert said.value == pytest.approx(900 / (900 + (120 - 20) / 0.96), abs=0.002)
+
+
 def test_nothing_checked_says_nothing_of_recall():
     assert rechecks.recall(900, 0, 0, 10_000, 0, 0) is None
 

@@ -60,7 +60,7 @@ def recall(
     unsuspected: int,
     differing: int,
     repeats: int,
-    known: int = 0,
+    known: tuple[int, int] = (0, 0),
 ) -> Expected | None:
     """Return which share of all wrong labels the audit suspects, if unsuspected ones were checked.
 
@@ -73,7 +73,8 @@ def recall(
         unsuspected: how many there are that these stand for: themselves, and those not decided.
         differing: decisions that differ from the first one.
         repeats: decisions that were made twice.
-        known: wrong labels among unsuspected ones that were decided in another way.
+        known: labels that were said to be wrong among unsuspected ones that were decided in
+            another way, and how many those are.
     """
     if not checked:
         return None
@@ -85,8 +86,17 @@ def recall(
         )
     )
     share = _shares(said_wrong, checked)
-    missed = known + np.clip((share - error) / (1 - 2 * error), 0, 1) * unsuspected
+    missed = np.clip((share - error) / (1 - 2 * error), 0, 1) * unsuspected
+    missed += _really(known, error)
     usual = usual_mistakes(differing, repeats)
-    best = known + max((said_wrong / checked - usual) / (1 - 2 * usual), 0.0) * unsuspected
+    best = max((said_wrong / checked - usual) / (1 - 2 * usual), 0.0) * unsuspected
+    best += float(_really(known, np.array(usual)))
     shares = found / np.maximum(found + missed, 1e-9)
     return _interval(shares, found / max(found + best, 1e-9))
+
+
+def _really(known: tuple[int, int], error: Vector) -> Vector:
+    """Return how many of some labels are wrong, if so many were said to be, with mistakes."""
+    said, judged = known
+    found: Vector = np.clip((said - error * judged) / (1 - 2 * error), 0, judged)
+    return found

@@ -538,9 +538,9 @@ class Review:
         known = int((above & sure & (state != KEEP)).sum())
         return known + float(self.p_wrong[above & ~sure & (state != REMOVE)].sum())
 
-    def _known_missed(self) -> int:
-        """Return how many unsuspected labels were found to be wrong, and not by a check."""
+    def _known_missed(self) -> tuple[int, int]:
+        """Return how many unsuspected labels are said to be wrong, of how many, without checks."""
         state = self.verdicts.state
-        wrong = (self.found.p_wrong < STOP) & np.isin(state, (RELABEL, NONE))
-        wrong[list(self.verdicts.rechecked)] = False
-        return int(wrong.sum())
+        judged = (self.found.p_wrong < STOP) & np.isin(state, (KEEP, RELABEL, NONE))
+        judged[list(self.verdicts.rechecked)] = False
+        return int((judged & (state != KEEP)).sum()), int(judged.sum())
