@@ -37,11 +37,11 @@ from audit_measures import Labels, judged, ranking
 from audit_rivals import cleanlab_finds, installed, on_features
 from audit_settings import (
     Setting,
+    available,
     cost_of,
     cross_validated,
     folds_of,
     kept,
-    missing,
     ours,
     settings,
     todo,
@@ -170,14 +170,7 @@ def _chosen(args: argparse.Namespace, data: Path | None) -> list[Setting]:
     unknown = set(args.only or ()) - every.keys()
     if unknown:
         raise SystemExit(f"--only: no setting {min(unknown)!r}; there are {', '.join(every)}")
-    found = []
-    for setting in (every[name] for name in args.only or every):
-        lacks = missing(setting, data)
-        if lacks:
-            print(f"{setting.name}: skipped, {lacks}", flush=True)
-        else:
-            found.append(setting)
-    return found
+    return available((every[name] for name in args.only or every), data)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -119,6 +119,18 @@ def missing(setting: Setting, data: Path | None) -> str:
         return "UNSWAYED_DATA is not set"
     absent = [name for name in wanted if data is not None and not (data / name).exists()]
     return f"{data} holds no {absent[0]}" if absent else ""
+
+
+def available(wanted: Iterable[Setting], data: Path | None) -> list[Setting]:
+    """Return the settings whose data are there, and say which are not."""
+    found = []
+    for setting in wanted:
+        lacks = missing(setting, data)
+        if lacks:
+            print(f"{setting.name}: skipped, {lacks}", flush=True)
+        else:
+            found.append(setting)
+    return found
 
 
 def ours(setting: Setting, seed: int, runs: Path, data: Path | None) -> Run:

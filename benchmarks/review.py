@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from audit_measures import Labels
-from audit_settings import Setting, missing, ours, settings
+from audit_settings import Setting, available, ours, settings
 from common import hardware, save
 from review_pictures import draw
 from review_simulation import (
@@ -215,13 +215,7 @@ def main() -> None:
     place = os.environ.get("UNSWAYED_DATA")
     data, runs = Path(place).absolute() if place else None, Path(args.runs).absolute()
     every = {setting.name: setting for setting in settings(data)}
-    chosen = []
-    for setting in (every[name] for name in args.only or SETTINGS):
-        lacks = missing(setting, data)
-        if lacks:
-            _say(f"{setting.name}: skipped, {lacks}")
-        else:
-            chosen.append(setting)
+    chosen = available((every[name] for name in args.only or SETTINGS), data)
     if args.dry_run:
         print("\n".join(todo(chosen, args.seeds, runs, args.orders)))
         return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
+import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from unswayed import Recipe, audit, train
+from unswayed import Recipe, Run, audit, train
 from unswayed.audits.storage import write_audit
 
 NAMES = ("zero", "one", "two")
@@ -42,3 +45,15 @@ def audited_run(folder, run, *words):
     made = train(recipe, run=run)
     write_audit(audit(made), made)
     return made
+
+
+@pytest.fixture(scope="session")
+def trained_run(tmp_path_factory):
+    top = tmp_path_factory.mktemp("audited")
+    return audited_run(write_digits(top / "digits"), top / "run")
+
+
+@pytest.fixture
+def run(trained_run, tmp_path):
+    """A copy of an audited run that a test may write to; its images are shared."""
+    return Run(shutil.copytree(trained_run.path, tmp_path / "run"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,17 +25,6 @@ from unswayed.review import Slot
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=20_000)  # other tests may keep the cores busy
 WIDE = {"viewport": {"width": 1440, "height": 900}}
-
-
-@pytest.fixture(scope="session")
-def trained_run(tmp_path_factory):
-    top = tmp_path_factory.mktemp("browser")
-    return audited_run(write_digits(top / "digits"), top / "run")
-
-
-@pytest.fixture
-def run(trained_run, tmp_path):
-    return Run(shutil.copytree(trained_run.path, tmp_path / "run"))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from unswayed.audits.result import Audit
 
 LONGEST = 6000
-"""Bytes of an id or a name as JSON; a line holds three of them, and at most 20,000 bytes."""
+"""Bytes of an id or a name as JSON; a line of the journal holds three of them."""
 
 ID_ROOM, CLASS_ROOM = 1_000_000, 500_000
 """Bytes of all ids and of all names."""

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unswayed.errors import DamagedFileError, UsageError
+from unswayed.files import sync_folder
 
 FILE = "review.jsonl"
 LONGEST_NAME, LONGEST_LINE = 8_000, 200_000
@@ -88,7 +89,7 @@ class Journal:
                 raise DamagedFileError(f"{self.path} has become shorter; start anew")
             file.seek(self._read)
             text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]  # the rest is being written, or was left by a crash
+        whole = text[: text.rfind(b"\n") + 1]  # a crash may have left a part of a line
         fresh = parse(whole, self.path, len(self.events))
         self._read += len(whole)
         self.events += fresh
@@ -129,7 +130,7 @@ class Journal:
             finally:
                 os.close(handle)
             if new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             return self.refresh()
 
     def check_writable(self) -> None:
@@ -199,9 +200,3 @@ def _cut_torn_line(handle: int) -> int:
 def _write_all(handle: int, data: bytes) -> None:
     while data:
         data = data[os.write(handle, data) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    from unswayed.files import sync_folder  # imports PyTorch
-
-    sync_folder(folder)
