@@ -24,7 +24,9 @@ def test_the_page_prints_what_it_says(capsys):
 @pytest.fixture(scope="module")
 def theory():
     names = {}
-    exec(compile(CODE[0].split("c = 1 / 4")[0] + CODE[1], "docs/theory.md", "exec"), names)
+    coarsest = next(part for part in CODE if "def coarsest" in part).split("rng =")[0]
+    code = CODE[0].split("c = 1 / 4")[0] + CODE[1] + coarsest
+    exec(compile(code, "docs/theory.md", "exec"), names)
     return names
 
 
@@ -98,6 +100,43 @@ def test_every_maximiser_obeys_the_first_part_of_theorem_2_and_lemma_2(theory):
         for code in found:
             kept = information(theory["encode"](p, code), (X,), (Y,))
             assert whole - epsilon - 1e-9 <= kept <= whole + 1e-9
+
+
+def second_part(theory, p):
+    """Return what the coarsest maximiser keeps of Ỹ, theorem 2's bound on it, and γ - ε."""
+    information = theory["information"]
+    gap = information(p, (X,), (GIVEN,), (PLUS,)) - information(p, (X,), (Y,), (PLUS,))
+    kept = information(theory["encode"](p, theory["coarsest"](p)), (X,), (GIVEN,))
+    return kept, information(p, (X,), (GIVEN,)) - gap, gap
+
+
+def test_the_coarsest_maximiser_is_one_and_no_coarser_code_is(theory):
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        p_x = np.repeat(rng.dirichlet(np.ones(3), 3), [2, 1, 2], axis=1) / [2, 2, 1, 2, 2]
+        p_x /= p_x.sum(axis=1, keepdims=True)
+        p = theory["joint"](rng.dirichlet(np.ones(3)), p_x, rng.dirichlet(np.ones(3), 5)[None])
+        codes = list(maximisers(theory, p, 5))
+        assert min(len(set(code)) for code in codes) == len(set(theory["coarsest"](p))) == 3
+
+
+def test_with_overlapping_classes_the_coarsest_maximiser_breaks_the_bound_of_theorem_2(theory):
+    tried = 0
+    for p, _, _ in worlds(theory, 100, 6):
+        kept, bound, gap = second_part(theory, p)
+        tried += gap > 1e-6
+        assert (kept > bound + 1e-9) == (gap > 1e-9)
+    assert tried > 20
+
+
+def test_with_classes_that_share_no_image_the_coarsest_maximiser_meets_the_bound(theory):
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        p_x = np.kron(np.eye(3), rng.dirichlet(np.ones(2), 1))
+        p = theory["joint"](rng.dirichlet(np.ones(3)), p_x, rng.dirichlet(np.ones(3), 6)[None])
+        kept, bound, gap = second_part(theory, p)
+        assert gap > 0
+        assert kept == pytest.approx(bound, abs=1e-9)
 
 
 def test_noise_by_class_never_has_gamma_above_epsilon(theory):
