@@ -42,6 +42,16 @@ def test_convolutions_begin_as_identities():
     assert torch.allclose(pair.second(y), y, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [(8, 8), (9, 9), (9, 8), (2, 3), (1, 1), (1, 4)])
+def test_what_pooling_drops_is_not_computed_and_nothing_else_changes(size):
+    pair = FastNet(3, width=8).pairs[0].double()
+    x = torch.randn(2, 24, *size, dtype=torch.float64)
+    plain = pair.first(x)
+    plain = F.max_pool2d(plain, 2) if min(size) >= 2 else plain
+    plain = F.gelu(pair.norms[1](pair.second(F.gelu(pair.norms[0](plain)))))
+    assert torch.allclose(pair(x), plain, atol=1e-12)
+
+
 def test_the_first_layer_and_the_scales_of_norms_stay_as_they_are(images):
     net = FastNet(3, images, width=8)
     frozen = {name for name, p in net.named_parameters() if not p.requires_grad}

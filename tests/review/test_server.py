@@ -139,15 +139,17 @@ def test_a_full_disk_is_said_and_nothing_is_lost(client):
     assert client.decide(second, key="1" * 16)[0] == 200
 
 
-def test_blind_checks_look_like_blind_suspects(client):
-    items = client.items(count=200)
-    blind = [item for item in items if item["blind"]]
-    rows = [item["row"] for item in blind]
-    suspected = client.review.found.p_wrong[rows] >= STOP
-    assert suspected.any()
-    assert not suspected.all()
-    assert len({tuple(sorted(item)) for item in blind}) == 1  # the same fields
-    assert not {"p", "p_audit", "top", "near", "flags"} & set(blind[0])
+def test_blind_checks_look_like_blind_suspects(run):
+    # So many that chance leaves some of each kind, whatever the network has learnt.
+    with served(run, recheck=0.4) as client:
+        items = client.items(count=200)
+        blind = [item for item in items if item["blind"]]
+        rows = [item["row"] for item in blind]
+        suspected = client.review.found.p_wrong[rows] >= STOP
+        assert suspected.any()
+        assert not suspected.all()
+        assert len({tuple(sorted(item)) for item in blind}) == 1  # the same fields
+        assert not {"p", "p_audit", "top", "near", "flags"} & set(blind[0])
 
 
 def test_every_item_has_its_evidence(client):

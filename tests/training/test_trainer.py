@@ -314,10 +314,10 @@ def test_the_counted_operations_are_those_of_the_layers(tiny):
     layers = 16 * classes
     for side, inputs, outputs in pairs:
         pooled = side // 2
-        layers += side**2 * 9 * inputs * outputs + pooled**2 * 9 * outputs**2
+        layers += (2 * pooled) ** 2 * 9 * inputs * outputs + pooled**2 * 9 * outputs**2
     # The frozen layer's weights need no gradient, nor do its outputs.
     side, inputs, outputs = pairs[0]
-    expected = 2 * batch * (first + 3 * layers - side**2 * 9 * inputs * outputs)
+    expected = 2 * batch * (first + 3 * layers - (side - 1) ** 2 * 9 * inputs * outputs)
     assert event.step == 1
     assert trainer.flops.step == pytest.approx(expected, rel=0.02)
 
