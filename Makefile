@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit review-study review-load screenshots paper-cpu paper-smoke paper-steps claims clean
+        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,19 +63,21 @@ screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; n
 review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 108 trainings, three hours of one core
 	$(BIN)/python benchmarks/review.py --save results
 
-PAPER = table1 $(if $(UNSWAYED_DATA),table2 table3 parts) table4 table5 table6 table7 lambda tau
-FIGURES = representations sweeps information
-CIFAR_FIGURES = $(if $(UNSWAYED_DATA),gradcam memorisation gradient-share pair-precision)
+FIGURES = representations information
+CIFAR_FIGURES = sweeps gradcam memorisation gradient-share pair-precision
 NOISY_CIFAR = reproduction/recipes/cifar.toml noise.name=symmetric noise.inclusive=true noise.rate=0.6
 gradcam_overrides = data.size=32
-# Clean features are learnt with crops: the recipe leaves them out so that noise is memorised.
-memorisation_overrides = views.weak.name=padded_crop views.weak.padding=2 views.weak.flip=0.5
 
-paper-cpu: $(VENV)/bench ## train the paper's tables and figures at the size of two cores; resumable, within three hours; some need CIFAR in $UNSWAYED_DATA
-	for grid in $(PAPER); do $(BIN)/unswayed bench reproduction/grids/$$grid.toml --scale cpu --save results || exit 1; done
-	for name in $(FIGURES); do $(BIN)/python -m reproduction.figure $$name --save results/figures || exit 1; done
-	$(foreach name,$(CIFAR_FIGURES),$(BIN)/python -m reproduction.figure $(name) $(NOISY_CIFAR) $($(name)_overrides) --save results/figures &&) true
+protocol: $(VENV)/bench ## compare methods with equal chances (docs/protocol.md), on CIFAR-10 in $UNSWAYED_DATA; resumable, five hours of one core
+	$(BIN)/unswayed bench reproduction/grids/tuning.toml --save results
+	$(BIN)/python -m reproduction.tuning results
+	$(BIN)/unswayed bench reproduction/grids/protocol.toml --save results
+	for grid in lambda tau; do $(BIN)/unswayed bench reproduction/grids/$$grid.toml --scale cpu --save results || exit 1; done
 	$(MAKE) claims
+
+figures: $(VENV)/bench ## train and draw the paper's figures at the size of two cores; most need CIFAR in $UNSWAYED_DATA, one of them `make protocol` first
+	for name in $(FIGURES); do $(BIN)/python -m reproduction.figure $$name --save results/figures || exit 1; done
+	$(foreach name,$(if $(UNSWAYED_DATA),$(CIFAR_FIGURES)),$(BIN)/python -m reproduction.figure $(name) $(NOISY_CIFAR) $($(name)_overrides) --save results/figures &&) true
 
 claims: $(VENV)/installed ## write docs/reproduction.md from results/
 	$(BIN)/python -m reproduction.claims results docs/reproduction.md

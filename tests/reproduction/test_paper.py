@@ -20,15 +20,18 @@ from unswayed.recipe import Recipe
 from unswayed.session import train
 
 pytestmark = pytest.mark.slow
-GRIDS = [name for name in grid_names() if "methods" not in name and not name.startswith("cifar")]
+SMALL = ("lambda", "protocol", "tau", "tuning")
+"""Grids that two cores can train."""
+
+OURS = ("protocol", "tuning")
+GRIDS = [
+    name
+    for name in grid_names()
+    if "methods" not in name and not name.startswith("cifar") and name not in OURS
+]
 NEEDS_CIFAR = pytest.mark.skipif(
     not os.environ.get("UNSWAYED_DATA"), reason="needs the real CIFAR files"
 )
-SMALL = [
-    pytest.param(name, marks=NEEDS_CIFAR if name in ("table2", "table3", "parts") else ())
-    for name in GRIDS
-    if "official" not in name
-]
 
 
 def first_cells(name, scale="full"):
@@ -102,18 +105,18 @@ def test_full_size_recipes_take_real_steps_on_the_official_layouts(tmp_path):
         assert all(np.isfinite(take_steps(recipe))), cell.title
 
 
+@NEEDS_CIFAR
 @pytest.mark.parametrize("name", SMALL)
 def test_a_short_cell_of_every_row_makes_a_table(name, tmp_path):
-    grid = Grid.load(grid_file(name), "cpu", seeds=1)
-    for cell in first_cells(name, "cpu"):
-        overrides = ["train.epochs=2"]
-        if cell.recipe.sections["data"]["name"] != "digits":
-            overrides += ["data.subset=400"]
+    scale = "" if name in OURS else "cpu"
+    grid = Grid.load(grid_file(name), scale, seeds=1)
+    for cell in first_cells(name, scale):
+        overrides = ["train.epochs=2", "data.subset=400"]
         short = Recipe.from_dict(cell.recipe.sections, *overrides)
         made = train(short, run=tmp_path / cell.folder)
         # As if it had been trained for as long as the grid says.
         (made.path / "recipe.toml").write_text(cell.recipe.to_toml(), encoding="utf-8")
-    results = collect(grid, tmp_path, f"unswayed bench {name} --scale cpu")
+    results = collect(grid, tmp_path, f"unswayed bench {name}")
     files = save(results, tmp_path / "results", FORMATS)
     assert all(file.stat().st_size for file in files)
     assert json.loads(files[0].read_text(encoding="utf-8"))["runs"]

@@ -2,10 +2,10 @@
 
 A grid is a recipe with `methods` (the rows of a table), `settings` (its columns, each a list of
 overrides) and `seeds` (how many). The last value wins, in this order: the recipe that the grid
-extends, the grid's own sections, the method, `set`, the column's overrides, the method's own `set`,
-the overrides of the command line. `scales` holds variants of the grid. An entry of a
-scale replaces that entry of the grid. A grid is checked when it is loaded, before any cell is
-trained.
+extends, the grid's own sections, the method, `set`, what was `tuned` for the method, the column's
+overrides, the method's own `set`, the overrides of the command line. `scales` holds variants of the
+grid. An entry of a scale replaces that entry of the grid. A grid is checked when it is loaded,
+before any cell is trained.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FULL = "full"
 LETTERS = {"regularizer.weight": "λ", "regularizer.tau": "τ"}
 """The letters that papers use for options."""
 
-TRAINING = ("optimizer", "schedule", "train")
+TRAINING = ("views.weak", "views.strong", "optimizer", "schedule", "train")
 """Sections that all rows share, except for what a row sets itself."""
 
 TAKEN = ("train.seed", "train.threads", "method")
@@ -165,6 +165,7 @@ class GridFile(BaseModel):
     settings: dict[str, Overrides] = Field(min_length=1)
     set: Overrides = ()
     published: str = ""  # a TOML file, relative to the grid's
+    tuned: str = ""  # a TOML file of overrides by method, relative to the grid's
     shape: dict[str, Shape] = {}  # by column
     skip: dict[str, list[str]] = {}  # columns that a method leaves out
 
@@ -216,6 +217,7 @@ class Cell:
     recipe: Recipe
     method: str  # with the preset of this column, `ctrr/cifar10-sym20`
     by_column: frozenset[str] = frozenset()  # options that the column sets
+    by_row: tuple[str, ...] = ()  # options that were tuned for the row, or that it sets
 
     @property
     def folder(self) -> str:
@@ -228,12 +230,12 @@ class Cell:
 
         Options of the training that the row sets are always included, since other rows may differ.
         """
-        own, named = methods.load(self.method), {_key(each) for each in self.row.set}
+        own = methods.load(self.method)
         found = []
         for place in ("learner", "loss", "framework", "regularizer", *TRAINING):
             component, options = self.recipe.component(place)
             if place in TRAINING:
-                options = {k: v for k, v in options.items() if f"{place}.{k}" in named}
+                options = {k: v for k, v in options.items() if f"{place}.{k}" in self.by_row}
             plain = component.resolve({})
             found += [
                 f"{place}.{key}={json.dumps(value)}"
@@ -247,7 +249,7 @@ class Cell:
     @property
     def settings(self) -> str:
         """The options that papers tune by data set and noise: `λ 50, τ 0.4, lr 0.02`."""
-        said = [*methods.load(self.method), *map(_key, self.row.set)]
+        said = [*methods.load(self.method), *self.by_row]
         own = [key for key in said if key.startswith(("loss.", "learner."))]
         found = []
         for key in dict.fromkeys([*LETTERS, *own, "optimizer.lr"]):
@@ -313,6 +315,7 @@ class Grid:
             last = _overrides(list(overrides))
         except ValueError as error:
             raise UsageError(f"on the command line: {error}") from error
+        tuned = _tuned(Path(source).parent / file.tuned) if file.tuned else {}
         below = {key: raw[key] for key in TABLES if key in raw}
         if file.extends:
             relative = file.extends.endswith(".toml")
@@ -325,7 +328,7 @@ class Grid:
             seeds=file.seeds,
             rows=file.methods,
             columns=file.settings,
-            cells=tuple(_cells(name, file, below, last)),
+            cells=tuple(_cells(name, file, below, tuned, last)),
             published=(
                 Published.load(Path(source).parent / file.published) if file.published else None
             ),
@@ -373,6 +376,23 @@ def _checked(name: str, raw: Mapping[str, Any]) -> GridFile:
         raise UsageError(_complaint(name, raw, error)) from error
 
 
+def _tuned(path: Path) -> dict[str, tuple[str, ...]]:
+    """Read the overrides of a file by label or method. Several grids may share the file."""
+    _, table = read_file(path, "grid")
+    found = {}
+    for name, entry in table.items():
+        try:
+            found[name] = _overrides(entry)
+        except ValueError as error:
+            raise UsageError(f"{path}, {name}: {error}") from error
+    return found
+
+
+def _family(row: GridRow) -> str:
+    """Return the name of a row's method, without a preset."""
+    return row.name.partition("/")[0]
+
+
 def _complaint(name: str, raw: Mapping[str, Any], error: ValidationError) -> str:
     """Return one line about the first mistake in a grid: where, what is wrong, what is valid."""
     first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
@@ -398,15 +418,22 @@ def _complaint(name: str, raw: Mapping[str, Any], error: ValidationError) -> str
 
 
 def _cells(
-    name: str, file: GridFile, below: Mapping[str, Any], last: Sequence[str]
+    name: str,
+    file: GridFile,
+    below: Mapping[str, Any],
+    tuned: Mapping[str, tuple[str, ...]],
+    last: Sequence[str],
 ) -> Iterator[Cell]:
     """Yield all cells; `below` holds options before the method, `last` the overrides that win."""
     for row in file.methods:
+        # What was tuned for a method serves its other rows, too.
+        found = tuned.get(row.key, tuned.get(_family(row), ()))
+        by_row = tuple(map(_key, (*found, *row.set)))
         for column, own in file.settings.items():
             if column in file.skip.get(row.key, ()):
                 continue
             method = row.for_column(file.presets, column)
-            overrides = (*file.set, *own, *row.set, *last)
+            overrides = (*file.set, *found, *own, *row.set, *last)
             by_column = frozenset(map(_key, (*own, *last)))
             for seed in range(file.first_seed, file.first_seed + file.seeds):
                 said = [each.replace("{seed}", str(seed)) for each in overrides]
@@ -418,4 +445,4 @@ def _cells(
                     raise UsageError(
                         f"the grid {name!r}, method {row.key!r}, {column!r}: {error}"
                     ) from error
-                yield Cell(row, column, seed, recipe, method, by_column)
+                yield Cell(row, column, seed, recipe, method, by_column, by_row)

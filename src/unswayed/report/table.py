@@ -17,11 +17,11 @@ LEVEL = 0.95
 """The confidence level of all intervals."""
 
 
-def t_quantile(freedom: float) -> float:
+def t_quantile(freedom: float, level: float = LEVEL) -> float:
     """Return the half-width of an interval in standard errors."""
     from scipy.special import stdtrit  # slow to import, and most tables need none of it
 
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))  # scipy.stats is slower still
+    return float(stdtrit(freedom, (1 + level) / 2))  # scipy.stats is slower still
 
 
 @dataclass(frozen=True)
