@@ -8,8 +8,7 @@ import sys
 import pytest
 from pictures import broken, class_folders, picture
 
-from unswayed import Recipe
-from unswayed.build import assemble
+from unswayed import Run
 from unswayed.cli import main
 from unswayed.cli.data import lines
 from unswayed.data import DATASETS
@@ -42,7 +41,7 @@ def test_says_what_is_there_and_what_is_wrong(messy, capsys):
         "different labels: 1 groups",
         "class 'newt' has 4 images",
         "void holds no images",
-        f"unswayed train safe data.name=folder data.path={messy} data.size=32",
+        f"unswayed train cpu/auto data.path={messy}",
     ):
         assert words in out
 
@@ -70,7 +69,7 @@ def test_a_table_is_inspected_too(messy, capsys):
     out = capsys.readouterr().out
     assert "train: 5 images" in out
     assert "test: 1 images" in out
-    assert "data.name=manifest" in out
+    assert out.splitlines()[-1].endswith(f"unswayed train cpu/auto data.path={table}")
 
 
 def test_what_it_calls_unreadable_is_what_a_training_skips(tmp_path, rng, monkeypatch):
@@ -113,7 +112,7 @@ def test_it_recommends_to_clean_and_then_to_train(tmp_path, rng, capsys):
     assert main(["data", "inspect", str(root)]) == 0
     clean, train = capsys.readouterr().out.splitlines()[-2:]
     assert shlex.split(clean)[-3:] == ["unswayed", "clean", str(root)]
-    assert "unswayed train safe" in train
+    assert shlex.split(train)[-4:] == ["unswayed", "train", "cpu/auto", f"data.path={root}"]
 
 
 @pytest.mark.parametrize(
@@ -162,12 +161,33 @@ def test_one_class_is_an_error_that_says_what_is_expected(tmp_path, rng, capsys)
     assert "expected is <class>/<image>.jpg" in captured.err
 
 
-@pytest.mark.parametrize("counts", [{"a": 2, "b": 1}, {"a": 8, "b": 8}, {"a": 40, "b": 40}])
-def test_the_recommended_training_starts_with_few_images_too(tmp_path, rng, counts):
-    root = class_folders(tmp_path / "d", rng, counts)
-    words = shlex.split(inspect(root).train_command)[2:]
-    trainer, _ = assemble(Recipe.load(*words))
-    assert trainer.batches.steps >= 1
+def test_the_recommended_training_plans_for_the_data_and_runs(tmp_path, rng, monkeypatch, capsys):
+    monkeypatch.setenv("UNSWAYED_CACHE", str(tmp_path / "cache"))
+    root = class_folders(tmp_path / "d", rng, {"cat": 14, "dog": 14})
+    words = [*shlex.split(inspect(root).train_command)[1:], "train.epochs=1"]
+    folder = tmp_path / "run"
+    assert main([*words, "--run", str(folder), "--minutes", "5"]) == 0
+    said = capsys.readouterr().err
+    assert "the plan for 5 minutes" in said
+    assert "28 images in 2 classes" in said
+    assert Run(folder).summary.epochs == 1
+    assert main([*words, "--run", str(folder)]) == 0  # finished already
+    assert "nothing was trained" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cpu/auto"], "name them: unswayed train cpu/auto data.path=photos"),
+        (["cpu/auto", "data.path=nowhere"], "there is no folder and no file nowhere"),
+        (["cpu/auto", "data.path=.", "--minutes", "0"], "--minutes must be a positive number"),
+        (["digits", "--minutes", "5"], "--minutes is for the recipe cpu/auto"),
+    ],
+)
+def test_a_plan_needs_data_and_time(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("what", ["nowhere", "."])

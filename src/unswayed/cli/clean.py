@@ -14,24 +14,19 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unswayed.cli.audit import audit_run
 from unswayed.cli.loading import data_progress
+from unswayed.cli.planning import MINUTES, check_minutes, folder_for, plan_for, planned
 from unswayed.cli.train import show_holdout, watched
 from unswayed.errors import InterruptedRunError, UsageError
 
 if TYPE_CHECKING:
     from unswayed.audits import Audit
-    from unswayed.plan import Material, Plan
-    from unswayed.recipe import Recipe
     from unswayed.runs import Run
-
-MINUTES = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Clean, and say what was found."""
-    if not 0 < args.minutes < 1e5:
-        raise UsageError("--minutes must be a positive number of minutes")
+    check_minutes(args.minutes)
     path = Path(args.path)
     if not path.exists():
         raise UsageError(f"there is no folder and no file {path}")
-    folder = Path(args.run) if args.run else Path("runs") / path.resolve().stem
+    folder = folder_for(path, args.run)
     if args.dry_run:
         plan_for(path, folder, args.minutes, args.overrides)
         return 0
@@ -107,14 +101,8 @@ def clean(
         overrides: options that the plan must not choose.
         top: labels that are shown.
     """
-    from unswayed.runs import Run
-
-    if (folder / "recipe.toml").is_file():
-        recipe = _same(Run(folder), path, overrides)
-    else:
-        recipe = plan_for(path, folder, minutes, overrides).recipe
     try:
-        run = watched(recipe, folder)
+        run = watched(planned(path, folder, minutes, overrides), folder)
     except InterruptedRunError as stopped:  # `resume` would train, and not audit
         said = str(stopped).partition(" Go on with:")[0]
         number = stopped.exit_code - 128
@@ -122,69 +110,3 @@ def clean(
     found = audit_run(run, top=top)
     show_holdout(run)
     return run, found
-
-
-def _same(run: Run, path: Path, overrides: Sequence[str]) -> Recipe:
-    """Return the recipe of a run of these data, which holds its plan."""
-    recipe = run.recipe
-    there = recipe.sections["data"].get("path")
-    if there is None or Path(there) != path.absolute():
-        raise UsageError(
-            f"{run.path} is a run of other data ({there or recipe.sections['data']['name']}); "
-            "choose another folder with --run"
-        )
-    differing = recipe.with_overrides(*overrides).difference(recipe)
-    if differing:
-        raise UsageError(
-            f"{run.path} was planned with another {', '.join(differing[:5])}; choose another "
-            "folder with --run"
-        )
-    return recipe
-
-
-def plan_for(path: Path, folder: Path, minutes: float, overrides: Sequence[str]) -> Plan:
-    """Inspect and measure, and say the plan for a new run."""
-    began = time.perf_counter()
-    from unswayed.plan import make_plan
-    from unswayed.session import is_taken
-
-    if folder.resolve().is_relative_to(path.resolve()):
-        beside = path.resolve().parent / "runs" / path.resolve().name
-        raise UsageError(
-            f"the run folder {folder} would be inside the data; choose another with --run, for "
-            f"example --run {beside}"
-        )
-    if is_taken(folder):
-        raise UsageError(f"{folder} is not empty and not a run folder; choose another with --run")
-    with data_progress():
-        material = _look(path, overrides)
-        plan = make_plan(material, minutes, overrides, time.perf_counter() - began)
-    print(plan, file=sys.stderr, flush=True)
-    return plan
-
-
-def _look(path: Path, overrides: Sequence[str]) -> Material:
-    """Inspect the data, say what is odd about them, and return what a plan needs."""
-    from unswayed.data.inspect import inspect
-    from unswayed.data.npz import npz
-    from unswayed.plan import Material
-
-    if path.suffix.lower() == ".npz":
-        return Material.of_arrays(path, npz(str(path)))
-    found = inspect(path)
-    if found.mend:
-        raise UsageError(f"{path} cannot be trained on; mend first:\n  " + "\n  ".join(found.mend))
-    missing = [word for word in found.options if word not in overrides]
-    if missing:
-        raise UsageError(f"this folder needs {shlex.join(missing)}; write: {found.clean_command}")
-    material = Material.of_findings(found)
-    for remark in found.remarks:
-        print(f"unswayed: note: {remark}", file=sys.stderr)
-    if found.unreadable or found.conflicts:
-        print(
-            f"unswayed: note: {len(found.unreadable)} images are unreadable, and "
-            f"{len(found.conflicts)} groups of equal images have different labels; see: "
-            f"unswayed data inspect {shlex.quote(str(path))}",
-            file=sys.stderr,
-        )
-    return material

@@ -1,7 +1,9 @@
 """Train a recipe.
 
 RECIPE is a TOML file or the name of a shipped recipe (see `unswayed list recipes`); the default is
-digits. Overrides set options, for example noise.rate=0.4 loss.name=gce train.epochs=20.
+digits. Overrides set options, for example noise.rate=0.4 loss.name=gce train.epochs=20. The recipe
+cpu/auto plans network, resolution and epochs for your data and --minutes, and says so first:
+unswayed train cpu/auto data.path=photos --minutes 30.
 """
 
 from __future__ import annotations
@@ -13,19 +15,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unswayed.cli.loading import data_progress
+from unswayed.cli.planning import MINUTES, check_minutes, folder_for, planned
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
+from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
     from unswayed.recipe import Recipe
     from unswayed.runs import Run
     from unswayed.session import Opened
 
+AUTO = "cpu/auto"
+"""The recipe that is planned."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
     parser.add_argument("--run", metavar="DIR", help="the run folder (default: a new one in runs/)")
+    parser.add_argument(
+        "--minutes", type=float, help=f"for the plan of the recipe cpu/auto ({MINUTES:g})"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,9 +43,34 @@ def run(args: argparse.Namespace) -> int:
     from unswayed.recipe import Recipe
 
     named = bool(args.overrides) and "=" not in args.overrides[0]
-    recipe = Recipe.load(*args.overrides) if named else Recipe.load("digits", *args.overrides)
-    show_run(watched(recipe, args.run))
+    name, *overrides = args.overrides if named else ("digits", *args.overrides)
+    if name == AUTO:
+        recipe, folder = _planned(overrides, args)
+    else:
+        if args.minutes is not None:
+            raise UsageError(f"--minutes is for the recipe {AUTO}; others have train.budget")
+        recipe, folder = Recipe.load(name, *overrides), args.run
+    show_run(watched(recipe, folder))
     return 0
+
+
+def _planned(overrides: list[str], args: argparse.Namespace) -> tuple[Recipe, Path]:
+    """Return a recipe for the user's data and time, and its folder."""
+    given = [each for each in overrides if each.startswith("data.path=")]
+    if not given:
+        raise UsageError(
+            f"{AUTO} plans for your own data; name them: unswayed train {AUTO} data.path=photos. "
+            "For CIFAR-10 there is cpu/cifar10"
+        )
+    minutes = MINUTES if args.minutes is None else args.minutes
+    check_minutes(minutes)
+    path = Path(given[-1].removeprefix("data.path="))
+    if not path.exists():
+        raise UsageError(f"there is no folder and no file {path}")
+    folder = folder_for(path, args.run)
+    # The plan finds out whether it is a folder, a table or arrays.
+    kept = [each for each in overrides if not each.startswith(("data.path=", "data.name="))]
+    return planned(path, folder, minutes, kept), folder
 
 
 def watched(recipe: Recipe, folder: str | Path | None, title: str | None = None) -> Run:

@@ -23,15 +23,12 @@ from unswayed.data.listing import (
     Listing,
     OutsideLinkError,
     only_in_test,
-    settle_size,
 )
 from unswayed.data.progress import tell
 from unswayed.data.tables import read_table
 from unswayed.errors import UsageError
 
 FEW, RARE = 10, 0.1
-SMALL = 80
-"""With fewer images, a batch of the recipe `safe` is larger than its training set."""
 BATCH, EXAMPLES = 32, 200
 MISSING = "there is no such file"
 Header = tuple[str, str, tuple[int, int]]
@@ -55,18 +52,14 @@ class Findings:
     remarks: list[str] = field(default_factory=list)
     mend: list[str] = field(default_factory=list)  # why nothing can be trained on it
     options: list[str] = field(default_factory=list)  # without which a training would refuse
-    side: int = 0
     examples: list[Path] = field(default_factory=list)  # some files of all that can be read
 
     @property
     def train_command(self) -> str:
         """The command that trains on it, for a shell."""
-        options = [f"data.name={self.kind}", f"data.path={self.path}", f"data.size={self.side}"]
-        options += self.options
-        count = sum(self.counts["train"].values()) - len(self.unreadable)
-        if count < SMALL:
-            options.append(f"train.batch_size={max(2, count // 4)}")
-        return shlex.join(("unswayed", "train", "safe", *options))
+        return shlex.join(
+            ("unswayed", "train", "cpu/auto", f"data.path={self.path}", *self.options)
+        )
 
     @property
     def clean_command(self) -> str:
@@ -89,7 +82,6 @@ def inspect(path: Path) -> Findings:
     _remark_on_balance(found)
     _check_unreadable(splits, found)
     found.mend += _mend(splits, found)
-    found.side = settle_size(0, splits["train"].paths)
     good = [
         p for p, name in zip(whole.paths, whole.ids, strict=True) if name not in found.unreadable
     ]
