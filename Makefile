@@ -64,7 +64,7 @@ review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train aga
 	$(BIN)/python benchmarks/review.py --save results
 
 FIGURES = representations information
-CIFAR_FIGURES = sweeps gradcam memorisation gradient-share pair-precision
+CIFAR_FIGURES = gradcam memorisation gradient-share pair-precision
 NOISY_CIFAR = reproduction/recipes/cifar.toml noise.name=symmetric noise.inclusive=true noise.rate=0.6
 gradcam_overrides = data.size=32
 
@@ -73,9 +73,10 @@ protocol: $(VENV)/bench ## compare methods with equal chances (docs/protocol.md)
 	$(BIN)/python -m reproduction.tuning results
 	$(BIN)/unswayed bench reproduction/grids/protocol.toml --save results
 	for grid in lambda tau; do $(BIN)/unswayed bench reproduction/grids/$$grid.toml --scale cpu --save results || exit 1; done
+	$(BIN)/python -m reproduction.figure sweeps --save results/figures
 	$(MAKE) claims
 
-figures: $(VENV)/bench ## train and draw the paper's figures at the size of two cores; most need CIFAR in $UNSWAYED_DATA, one of them `make protocol` first
+figures: $(VENV)/bench ## train and draw the paper's figures at the size of two cores; most need CIFAR in $UNSWAYED_DATA
 	for name in $(FIGURES); do $(BIN)/python -m reproduction.figure $$name --save results/figures || exit 1; done
 	$(foreach name,$(if $(UNSWAYED_DATA),$(CIFAR_FIGURES)),$(BIN)/python -m reproduction.figure $(name) $(NOISY_CIFAR) $($(name)_overrides) --save results/figures &&) true
 

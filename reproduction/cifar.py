@@ -29,6 +29,7 @@ from unswayed.bench.published import Published
 from unswayed.bench.runner import finished
 from unswayed.cli import parse_with_overrides, run_safely
 from unswayed.files import write_json, write_text
+from unswayed.report.colours import colours_of
 from unswayed.report.table import Spread
 from unswayed.report.templates import fill
 from unswayed.runs import Run
@@ -57,7 +58,7 @@ class Other(NamedTuple):
     kind: str
     row: str
     pflop: float
-    marker: str
+    style: str  # of its line in the plot
 
     def percent(self, noise: str) -> float | None:
         """Return the mean at "sym40" and the like; None where nothing is published."""
@@ -67,12 +68,15 @@ class Other(NamedTuple):
 
 
 OTHERS = (
-    Other("CTRR, best epoch on test", "table1", "oracle_best", "ctrr", 278.0, "*"),
-    Other("CTRR (BYOL), last", "official-cifar10", "last", "ctrr-byol", 214.0, "D"),
-    Other("CTRR (BYOL) + GCE, last", "official-cifar10", "last", "ctrr-byol-gce", 214.0, "s"),
+    Other("CTRR, best epoch on test", "table1", "oracle_best", "ctrr", 278.0, ":"),
+    Other("CTRR (BYOL), last", "official-cifar10", "last", "ctrr-byol", 214.0, "--"),
+    Other("CTRR (BYOL) + GCE, last", "official-cifar10", "last", "ctrr-byol-gce", 214.0, "-."),
 )
 """Table 1 of the paper and the published code: 550 epochs of a PreAct ResNet-18. What they cost is
 said by `unswayed bench --dry-run` of the grids `table1` and `official-cifar10`."""
+
+
+TITLES = {"sym40": "40 % symmetric noise", "sym80": "80 % symmetric noise"}
 
 
 def place_of(grid: str, cell: Cell) -> Training:
@@ -197,13 +201,16 @@ def _mean(
 
 
 def draw(trainings: Sequence[Training], path: Path) -> None:
-    """Plot accuracy against computation: a point for each training, lines through the means."""
+    """Plot accuracy against computation: a point for each training, lines through the means.
+
+    Published numbers are lines across: they took a thousand times as much.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), sharex=True)
+    figure, panels = plt.subplots(1, 2, figsize=(11, 3.8), sharex=True, layout="constrained")
     for panel, noise in zip(panels, ("sym40", "sym80"), strict=True):
         for method in METHODS:
             steps = [
@@ -219,19 +226,21 @@ def draw(trainings: Sequence[Training], path: Path) -> None:
             means = [[fmean(each) for each in zip(*some, strict=True)] for some in steps if some]
             if means:
                 label = method.replace("_", "+").upper()
-                (line,) = panel.plot(*zip(*means, strict=True), "-", label=label)
+                colour = colours_of([label])[label]
+                panel.plot(*zip(*means, strict=True), "-", label=label, color=colour)
                 points = list(chain.from_iterable(steps))
-                panel.plot(*zip(*points, strict=True), "o", color=line.get_color(), markersize=5)
+                panel.plot(*zip(*points, strict=True), "o", color=colour, markersize=5)
         for other in OTHERS:
             percent = other.percent(noise)
             if percent is not None:
-                label = f"published: {other.label}"
-                panel.plot(other.pflop, percent, f"k{other.marker}", mfc="none", label=label)
-        panel.set(xscale="log", xlabel="training computation / PFLOP", title=noise)
+                label = f"published: {other.label} ({other.pflop:.0f} PFLOP)"
+                panel.axhline(percent, color="0.35", linestyle=other.style, lw=1, label=label)
+        panel.set(xscale="log", xlabel="training computation / PFLOP", title=TITLES[noise])
+        panel.set_xticks([float(budget) for budget in LADDER], LADDER, minor=False)
+        panel.set_xticks([], minor=True)
         panel.grid(alpha=0.3)
     panels[0].set_ylabel("test accuracy, last epoch / %")
-    panels[1].legend(fontsize=8)
-    figure.tight_layout()
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

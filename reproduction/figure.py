@@ -15,6 +15,7 @@ paper-simsiam data.name=cifar10 noise.name=symmetric noise.rate=0.4
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--save", default=".", metavar="DIR", help="where NAME.json and NAME.png go (here)"
     )
+    made.add_argument(
+        "--redraw", action="store_true", help="train nothing; draw the numbers of NAME.json again"
+    )
     return made
 
 
@@ -68,10 +72,15 @@ def run(args: argparse.Namespace) -> int:
     recipe = Recipe.load(source, *args.overrides)
     place = Path(args.save)
     check_writable(place)
-    lab = figures.Lab(Path(args.runs) / f"figure-{args.name}", seeds, _train, Watcher)
-    whole = {"figure": args.name, "recipe": recipe.to_toml(), **module.measure(recipe, lab)}
     data, picture = (place / f"{args.name}.{ending}" for ending in ("json", "png"))
-    files.write_json(data, whole, indent=None)  # thousands of numbers
+    if args.redraw:
+        if not data.is_file():
+            raise UsageError(f"there is no {data} to draw; leave out --redraw to measure it")
+        whole = json.loads(data.read_text(encoding="utf-8"))
+    else:
+        lab = figures.Lab(Path(args.runs) / f"figure-{args.name}", seeds, _train, Watcher)
+        whole = {"figure": args.name, "recipe": recipe.to_toml(), **module.measure(recipe, lab)}
+        files.write_json(data, whole, indent=None)  # thousands of numbers
     with files.atomic(picture) as temporary:
         module.draw(whole).savefig(temporary, dpi=130, format="png")
     sys.stdout.write(f"{data}\n{picture}\n")

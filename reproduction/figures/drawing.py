@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 
 mpl.use("Agg")
 
-COLOURS = ("#c2410c", "#1d4ed8", "#047857", "#7e22ce", "#a16207", "#0e7490")
-
 
 def panels(count: int, *, rows: int = 1, side: float = 3.6) -> tuple[Figure, list[Axes]]:
     """Return a figure with so many panels in each row, and the panels row by row."""
@@ -21,7 +19,7 @@ def panels(count: int, *, rows: int = 1, side: float = 3.6) -> tuple[Figure, lis
     return drawn, list(axes.flat)
 
 
-def band(axes: Axes, seeds: Sequence[Sequence[float | None]], label: str, number: int) -> None:
+def band(axes: Axes, seeds: Sequence[Sequence[float | None]], label: str, colour: str) -> None:
     """Draw the mean over seeds from epoch 1 on, and the range from the lowest to the highest."""
     known = np.array([[np.nan if v is None else v for v in seed] for seed in seeds], dtype=float)
     keep = ~np.isnan(known).any(axis=0)
@@ -29,7 +27,6 @@ def band(axes: Axes, seeds: Sequence[Sequence[float | None]], label: str, number
         return
     x = np.arange(1, known.shape[1] + 1)[keep]
     low, mean, high = (f(known[:, keep], axis=0) for f in (np.min, np.mean, np.max))
-    colour = COLOURS[number % len(COLOURS)]
     axes.plot(x, 100 * mean, label=label, color=colour)
     axes.fill_between(x, 100 * low, 100 * high, color=colour, alpha=0.2, linewidth=0)
 

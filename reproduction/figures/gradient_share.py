@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from reproduction.figures import Measured, drawing
 from reproduction.figures.pairs import curve, measure
+from unswayed.report.colours import colours_of
 
 __all__ = ["draw", "measure"]
 
@@ -16,9 +17,11 @@ def draw(measured: Measured) -> Figure:
     The second panel has the same embeddings twice: it shows what the logarithm alone changes.
     """
     drawn, (first, second) = drawing.panels(2)
-    for number, (label, own) in enumerate((("eq. 4", "wrong_inner"), ("eq. 6", "wrong_log"))):
-        drawing.band(first, curve(measured, label, own), f"trained with {label}", number)
-        drawing.band(second, curve(measured, "eq. 6", own), f"under {label}", number)
+    shares = {"eq. 4": "wrong_inner", "eq. 6": "wrong_log"}
+    for label, colour in colours_of(shares).items():
+        own = shares[label]
+        drawing.band(first, curve(measured, label, own), f"trained with {label}", colour)
+        drawing.band(second, curve(measured, "eq. 6", own), f"under {label}", colour)
     drawing.finish(first, "gradient from wrong pairs", "share of all pulls / %")
     drawing.finish(second, "the network trained with eq. 6")
     for axes in (first, second):

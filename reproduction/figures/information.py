@@ -16,6 +16,7 @@ from reproduction.figures import Lab, Measured, drawing, need_contrast, need_noi
 from reproduction.figures.probe import information_bits, network, standardised, true_labels
 from unswayed.build import prepare
 from unswayed.recipe import Recipe
+from unswayed.report.colours import colours_of
 from unswayed.training.measure import features
 
 METHODS = {"CE": ["method=ce"], "CTRR": []}
@@ -52,9 +53,9 @@ def draw(measured: Measured) -> Figure:
     """Draw a bar for each method, with the single seeds on it."""
     drawn, axes = drawing.panels(len(WHAT))
     for panel, (what, title) in zip(axes, WHAT.items(), strict=True):
-        for number, found in enumerate(measured["bits"].values()):
-            values = found[what]
-            panel.bar(number, sum(values) / len(values), color=drawing.COLOURS[number], alpha=0.6)
+        for number, (label, colour) in enumerate(colours_of(measured["bits"]).items()):
+            values = measured["bits"][label][what]
+            panel.bar(number, sum(values) / len(values), color=colour, alpha=0.6)
             panel.plot([number] * len(values), values, "k.", markersize=5)
         panel.set_xticks(range(len(measured["bits"])), list(measured["bits"]))
         panel.axhline(0, color="black", linewidth=0.8)

@@ -16,6 +16,7 @@ from reproduction.figures.probe import Seen, network, probe, standardised, true_
 from unswayed.build import prepare
 from unswayed.data import Splits
 from unswayed.recipe import Recipe
+from unswayed.report.colours import colours_of
 from unswayed.runs import Run
 from unswayed.training.measure import features
 
@@ -69,10 +70,10 @@ def draw(measured: Measured) -> Figure:
     """Draw memorisation and test accuracy for each noise."""
     drawn, axes = drawing.panels(4, side=3.2)
     for place, (noise, curves) in enumerate(measured["curves"].items()):
-        for number, (label, seeds) in enumerate(curves.items()):
+        for label, colour in colours_of(curves).items():
             for panel, entry in ((2 * place, 0), (2 * place + 1, 2)):
-                values = [[epoch[entry] for epoch in seed] for seed in seeds]
-                drawing.band(axes[panel], values, label, number)
+                values = [[epoch[entry] for epoch in seed] for seed in curves[label]]
+                drawing.band(axes[panel], values, label, colour)
         drawing.finish(axes[2 * place], f"{noise}: wrong labels memorised", "%")
         drawing.finish(axes[2 * place + 1], f"{noise}: test accuracy", "%")
     drawing.legend(axes[0])

@@ -13,6 +13,7 @@ from unswayed.bench import results, tables
 from unswayed.bench.grid import Grid
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
+from unswayed.report.colours import OF_METHOD
 
 GRIDS = {"λ": grid_file("lambda"), "τ": grid_file("tau")}
 
@@ -55,7 +56,7 @@ def draw(measured: Measured) -> Figure:
     for panel, (letter, found) in zip(axes, measured["sweeps"].items(), strict=True):
         values = {name: seeds for name, seeds in found["values"].items() if seeds}
         means = [100 * sum(seeds) / len(seeds) for seeds in values.values()]
-        panel.plot(range(len(means)), means, "o-", color=drawing.COLOURS[1])
+        panel.plot(range(len(means)), means, "o-", color=OF_METHOD["ctrr"])
         for place, seeds in enumerate(values.values()):
             panel.plot(
                 [place] * len(seeds), [100 * v for v in seeds], "k.", markersize=4, alpha=0.5

@@ -83,6 +83,18 @@ def test_sweeps_are_drawn_from_finished_grids(tmp_path, monkeypatch, capsys):
     assert (left.get_xlabel(), right.get_xlabel()) == ("λ", "τ")
 
 
+def test_a_figure_can_be_drawn_again_from_its_numbers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["information", "--redraw"]) == 2
+    assert "leave out --redraw" in capsys.readouterr().err
+    bits = {label: {"true": [1.0], "given": [0.5], "wrong": [0.2]} for label in ("CE", "CTRR")}
+    Path("information.json").write_text(json.dumps({"figure": "information", "bits": bits}))
+    before = Path("information.json").read_bytes()
+    assert main(["information", "--redraw"]) == 0
+    assert Path("information.json").read_bytes() == before
+    assert Path("information.png").stat().st_size > 1000
+
+
 def test_the_scale_is_drawn_of_which_the_larger_share_is_trained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("lambda", "tau"):

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-PALETTE = ("#c2410c", "#1d4ed8", "#047857", "#7e22ce", "#a16207", "#0e7490", "#be185d", "#4b5563")
+from unswayed.report.colours import colours_of
+
 PANEL_WIDTH, PANEL_HEIGHT = 340, 240
 LEFT, TOP, GAP, BOTTOM, RIGHT = 48, 68, 56, 44, 14
 
@@ -40,8 +41,7 @@ def chart(panels: Sequence[Panel], title: str) -> str:
     """Return an SVG with the panels side by side, one legend, and percent on the y axis."""
     width = LEFT + RIGHT + len(panels) * PANEL_WIDTH + (len(panels) - 1) * GAP
     height = TOP + PANEL_HEIGHT + BOTTOM
-    names = list(dict.fromkeys(line.name for panel in panels for line in panel.lines))
-    colours = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+    colours = colours_of(line.name for panel in panels for line in panel.lines)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escape(title)}" '
@@ -50,7 +50,7 @@ def chart(panels: Sequence[Panel], title: str) -> str:
         f'<text x="{LEFT}" y="18" font-size="14" font-weight="600">{escape(title)}</text>',
     ]
     x = LEFT
-    for name in names:
+    for name in colours:
         parts.append(
             f'<line x1="{x}" y1="32" x2="{x + 18}" y2="32" stroke="{colours[name]}" '
             f'stroke-width="2.5"/><text x="{x + 24}" y="36">{escape(name)}</text>'
