@@ -1,10 +1,16 @@
-"""Cross entropy and CTRR on digits with wrong labels, epoch by epoch: `unswayed demo --compare`."""
+"""Cross entropy and CTRR on digits with wrong labels, epoch by epoch: `unswayed demo --compare`.
+
+Two controls stand between them, which say what CTRR's gain is made of: cross entropy on the crops
+that CTRR sees, and CTRR without pairs of different images.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from unswayed.cli.show import check_writable, comparison_table, console
 from unswayed.cli.train import watched
@@ -14,15 +20,32 @@ from unswayed.report.chart import Line, Panel, chart
 if TYPE_CHECKING:
     from unswayed.runs import Run
 
-RECIPES = ("digits-ce", "digits")
+
+class Row(NamedTuple):
+    """What is trained: its name in table, plot and folders, a recipe, and overrides."""
+
+    label: str
+    recipe: str
+    overrides: tuple[str, ...] = ()
+
+
+CROPS = ("views.weak.name=resized_crop", "views.weak.area=[0.5, 1.0]", "views.weak.flip=0.0")
+"""The crops of the recipe's strong views."""
+
+ROWS = (
+    Row("ce", "digits-ce"),
+    Row("ce, crops", "digits-ce", CROPS),
+    Row("ctrr, own views only", "digits", ("regularizer.tau=1.01",)),
+    Row("ctrr", "digits"),
+)
 
 
 def show_effect(folder: Path, overrides: Sequence[str], seeds: int, save: str | None) -> None:
-    """Train both for the same number of epochs, then show table, plot and folders.
+    """Train all for the same number of epochs, then show table, plot and folders.
 
     Args:
         folder: where the runs go; those that are there already are not trained again.
-        overrides: options for both methods.
+        overrides: options for all of them.
         seeds: how many seeds, from 0 on.
         save: a folder for demo.json and demo.svg.
     """
@@ -33,8 +56,8 @@ def show_effect(folder: Path, overrides: Sequence[str], seeds: int, save: str | 
         raise UsageError("--seeds N trains the seeds 0 to N-1 and must be at least 1")
     if save:
         check_writable(Path(save))
-    groups = [_trained(name, folder, overrides, seeds) for name in RECIPES]
-    rows = comparison([made for group in groups for made in group])
+    groups = {row.label: _trained(row, folder, overrides, seeds) for row in ROWS}
+    rows = [replace(comparison(runs)[0], method=label) for label, runs in groups.items()]
     console().print(comparison_table(rows, oracle=False))
     svg = picture(groups)
     write_text(folder / "demo.svg", svg)
@@ -42,34 +65,35 @@ def show_effect(folder: Path, overrides: Sequence[str], seeds: int, save: str | 
         write_text(Path(save) / "demo.svg", svg)
         write_json(Path(save) / "demo.json", results(groups))
     print(f"plot: {folder / 'demo.svg'}")
-    for group in groups:
-        for made in group:
+    for runs in groups.values():
+        for made in runs:
             print(f"run:  {made.path}")
 
 
-def _trained(name: str, folder: Path, overrides: Sequence[str], seeds: int) -> list[Run]:
-    """Return a run of this recipe for every seed."""
+def _trained(row: Row, folder: Path, overrides: Sequence[str], seeds: int) -> list[Run]:
+    """Return a run for every seed."""
     from unswayed.recipe import Recipe
 
     contrast = ("framework.", "regularizer.")
-    own = [each for each in overrides if name != "digits-ce" or not each.startswith(contrast)]
+    own = [each for each in overrides if row.recipe == "digits" or not each.startswith(contrast)]
+    name = "-".join(re.findall("[a-z]+", row.label))
     made = []
     for seed in range(seeds):
-        recipe = Recipe.load(name, *own, f"train.seed={seed}")
-        made.append(watched(recipe, folder / f"{name}-seed{seed}", f"{recipe.label}, seed {seed}"))
+        recipe = Recipe.load(row.recipe, *own, *row.overrides, f"train.seed={seed}")
+        made.append(watched(recipe, folder / f"{name}-seed{seed}", f"{row.label}, seed {seed}"))
     return made
 
 
-def picture(groups: list[list[Run]]) -> str:
+def picture(groups: Mapping[str, Sequence[Run]]) -> str:
     """Return the chart of test accuracy and memorisation over epochs."""
 
     def lines(key: str) -> list[Line]:
         return [
-            Line(group[0].method, [[getattr(row, key) for row in r.metrics] for r in group])
-            for group in groups
+            Line(label, [[getattr(row, key) for row in run.metrics] for run in runs])
+            for label, runs in groups.items()
         ]
 
-    rate = groups[0][0].provenance.noise.realised_rate or 0.0
+    rate = groups["ce"][0].provenance.noise.realised_rate or 0.0
     title = f"digits, {100 * rate:.0f} % of the training labels wrong"
     return chart(
         [
@@ -80,18 +104,18 @@ def picture(groups: list[list[Run]]) -> str:
     )
 
 
-def results(groups: list[list[Run]]) -> dict[str, object]:
+def results(groups: Mapping[str, Sequence[Run]]) -> dict[str, object]:
     """Return all numbers of the demo with their origin."""
     return {
         "command": "unswayed demo --compare",
         "runs": [
             {
-                "method": made.method,
+                "method": label,
                 "recipe": made.recipe.sections,
                 "provenance": made.provenance.model_dump(),
                 "summary": made.summary.model_dump(exclude_none=True),
             }
-            for group in groups
-            for made in group
+            for label, runs in groups.items()
+            for made in runs
         ],
     }
