@@ -68,7 +68,7 @@ def test_its_state_can_be_kept(generator):
         for batch in batches:
             optimization.zero_grad()
             net(batch).square().sum().backward()
-            optimization.step(0, 0, 0.0)
+            optimization.step(0, 0)
 
     whole, one = make(), make()
     go(*whole, x)

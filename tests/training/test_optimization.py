@@ -138,8 +138,17 @@ def test_a_restart_forgets_the_momentum_and_no_other_epoch_does():
         kept.append(len(made.state()))
         made.zero_grad()
         made.learner(torch.ones(3, 2)).sum().backward()
-        made.step(epoch, 0, epoch / 4)
+        made.step(epoch, 0)
     assert kept == [0, 2, 0, 2]
+
+
+def test_rates_with_a_schedule_of_their_own_begin_anew_too():
+    made = make(epochs=5, restart=0.4)
+    found = [made.progress(epoch, step) for epoch in range(5) for step in (0, made.steps // 2)]
+    half = made.steps // 2 / made.steps
+    first = [(epoch + part) / 2 for epoch in range(2) for part in (0, half)]
+    second = [(epoch + part) / 3 for epoch in range(3) for part in (0, half)]
+    assert found == pytest.approx(first + second)
 
 
 def test_a_gradient_is_clipped_to_the_norm_or_only_measured():

@@ -86,16 +86,17 @@ class Optimization:
             return torch.nn.utils.clip_grad_norm_(parameters, self.settings.clip_norm)
         return torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
 
-    def step(self, epoch: int, step: int, progress: float) -> None:
-        """Make a step.
-
-        Args:
-            epoch: from 0.
-            step: from 0.
-            progress: share of the training that is done, for rates with their own schedule.
-        """
-        self.options.set_rates(self.optimizer, self.rate(epoch, step), progress)
+    def step(self, epoch: int, step: int) -> None:
+        """Make a step; both numbers count from 0."""
+        self.options.set_rates(self.optimizer, self.rate(epoch, step), self.progress(epoch, step))
         self.optimizer.step()
+
+    def progress(self, epoch: int, step: int) -> float:
+        """Return the share of this part of the training that is done, for rates with a schedule."""
+        first, last = self._part(epoch)
+        whole = self.settings.schedule_unit == "epoch"
+        position = epoch - first + (0 if whole else step / self.steps)
+        return position / (last - first)
 
     def _parameters(self) -> list[Tensor]:
         return [p for group in self.optimizer.param_groups for p in group["params"]]

@@ -132,7 +132,7 @@ class Trainer:
             terms = self._backward(batch)
         found = self._checked(terms, batch)
         with self.flops.counted_in_step(self.step):
-            self.optimization.step(self.epoch, self.step, batch.progress)
+            self.optimization.step(self.epoch, self.step)
         if self.average is not None:
             self.average.update_parameters(self.learner.classifier)
         self.recorder.note(batch, terms)
