@@ -13,9 +13,11 @@ import torch
 import torchvision
 
 from unswayed import UsageError
+from unswayed.build import facts_of
 from unswayed.data import DATASETS
 from unswayed.data.cifar import CIFAR10, CIFAR100, Source, choose
 from unswayed.data.unpickle import unpickle
+from unswayed.noise import NOISES
 
 pytestmark = [
     pytest.mark.slow,
@@ -130,3 +132,24 @@ def test_a_subset_has_as_many_images_of_each_class_and_all_test_images():
     train, test = DATASETS.build("cifar10", subset=5000)
     assert np.bincount(train.given).tolist() == [500] * 10
     assert len(test) == 10_000
+
+
+def gathered(true, given):
+    """Return by class which share of its errors goes to one other class."""
+    counts = np.zeros((10, 10), dtype=int)
+    np.add.at(counts, (true[true != given], given[true != given]), 1)
+    return counts.max(axis=1) / counts.sum(axis=1)
+
+
+def test_instance_noise_is_nearly_noise_by_class_and_that_of_people_is_not():
+    """What docs/noise.md says of both."""
+    train = build("cifar10", "binary").train
+    noise = NOISES.build("instance", facts_of(train), rate=0.4)
+    drawn = gathered(train.given, noise.corrupt(train.given, train.keys, 0))
+    assert (round(drawn.min(), 2), round(drawn.max(), 2)) == (0.61, 1.0)
+    try:
+        people = DATASETS.build("cifar10n", labels="random1").train
+    except UsageError as error:
+        pytest.skip(str(error))
+    found = gathered(people.true, people.given)
+    assert (round(found.min(), 2), round(found.max(), 2)) == (0.17, 0.68)
