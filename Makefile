@@ -27,7 +27,7 @@ check: $(VENV)/dev ## lint, types and the import direction
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 demo-results: $(VENV)/installed ## measure the numbers and the plot that the README shows
-	$(BIN)/unswayed demo --compare --seeds 3 --save results
+	$(BIN)/unswayed demo --compare --seeds 3 --save results train.threads=1
 
 docs: $(VENV)/installed ## make the pages of docs/methods and the catalogue that `unswayed list` prints
 	$(BIN)/python -m unswayed.report.catalogue

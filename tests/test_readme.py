@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from unswayed.cli.effect import ROWS
 from unswayed.report.table import Spread
 
 ROOT = Path(__file__).parents[1]
@@ -20,7 +21,7 @@ def test_the_python_example_runs(tmp_path, monkeypatch):
     exec(compile(code, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("method", ["ce", "ce + ctrr (simsiam)"])
+@pytest.mark.parametrize("method", [row.label for row in ROWS])
 def test_the_table_is_the_measured_one(method):
     runs = json.loads((ROOT / "results" / "demo.json").read_text(encoding="utf-8"))["runs"]
     summaries = [run["summary"] for run in runs if run["method"] == method]

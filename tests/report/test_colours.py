@@ -27,5 +27,12 @@ def test_what_is_no_method_of_the_figures_has_another_colour():
     assert {found["eq. 4"], found["MAE"], found["CTR (eq. 1)"]} <= set(OTHERS)
 
 
+def test_variants_of_a_method_differ_from_it_wherever_they_stand():
+    found = colours_of(["ce", "ce, crops", "ctrr, own views only", "ctrr"])
+    assert (found["ce"], found["ctrr"]) == (OF_METHOD["ce"], OF_METHOD["ctrr"])
+    assert len(set(found.values())) == 4
+    assert list(found) == ["ce", "ce, crops", "ctrr, own views only", "ctrr"]
+
+
 def test_more_labels_than_colours_are_drawn_all_the_same():
     assert len(colours_of(map(str, range(9)))) == 9

@@ -14,14 +14,18 @@ OTHERS = ("#a16207", "#0e7490", "#be185d", "#4b5563")
 def colours_of(labels: Iterable[str]) -> dict[str, str]:
     """Return a colour for each label: that of its method, or one that no method has.
 
-    >>> colours_of(["ce + ctrr (simsiam)", "CE", "MAE"])
-    {'ce + ctrr (simsiam)': '#1d4ed8', 'CE': '#c2410c', 'MAE': '#a16207'}
+    Of several labels of a method, the shortest has its colour: the others are variants.
+
+    >>> colours_of(["CE", "ce + ctrr (simsiam)", "CE, crops"])
+    {'CE': '#c2410c', 'ce + ctrr (simsiam)': '#1d4ed8', 'CE, crops': '#a16207'}
     """
+    names = list(dict.fromkeys(labels))
     found: dict[str, str] = {}
-    for label in labels:
+    for label in sorted(names, key=len):
+        own = OF_METHOD.get(_method(label), "")
         free = [each for each in OTHERS if each not in found.values()] or list(OTHERS)
-        found.setdefault(label, OF_METHOD.get(_method(label), free[0]))
-    return found
+        found[label] = own if own and own not in found.values() else free[0]
+    return {label: found[label] for label in names}
 
 
 def _method(label: str) -> str:
