@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import gce as literal
-from unswayed import UsageError
+from unswayed import Recipe, UsageError
 from unswayed.functional import gce_loss
 from unswayed.losses import LOSSES
+from unswayed.schedules import Ramp
+from unswayed.types import Overview
 
 LOGITS = torch.tensor([[2.0, 0, 0], [0, 1, 0]], dtype=torch.float64)
 LABELS = torch.tensor([0, 2])
@@ -64,3 +66,22 @@ def test_q_outside_its_range_is_an_error(q):
         gce_loss(LOGITS, LABELS, q=q)
     with pytest.raises(UsageError, match="option 'q'"):
         LOSSES.build("gce", q=q)
+
+
+def test_q_moves_with_the_epochs_and_stays_where_it_is_within_one():
+    ramp = Ramp(start=0.1, end=0.7, since=0.25, until=0.75)
+    loss, rows = LOSSES.build("gce", q=ramp), torch.arange(0)
+    for epoch, q in enumerate((0.1, 0.1, 0.4, 0.7)):
+        loss.before_epoch(Overview(epoch, 4, rows, rows, rows, loss, lambda *_: rows))
+        found = loss(LOGITS, LABELS)
+        assert torch.allclose(found, gce_loss(LOGITS, LABELS, q=q, reduction="none"))
+    again = LOSSES.build("gce", q=ramp)
+    again.load_state_dict(loss.state_dict())  # a resumed training goes on with the same q
+    assert torch.equal(again(LOGITS, LABELS), found)
+
+
+def test_a_recipe_may_give_a_schedule_of_q():
+    recipe = Recipe.load("cpu/cifar10", "loss.q.name=ramp", "loss.q.start=0.05", "loss.q.end=0.7")
+    assert recipe.build("loss").q == Ramp(start=0.05, end=0.7)
+    with pytest.raises(UsageError, match="throughout"):
+        Recipe.load("cpu/cifar10", "loss.q={name='ramp', start=0.0, end=0.7}")
