@@ -26,10 +26,8 @@ from unswayed.data.progress import tell
 from unswayed.device import has_bf16, pick_device, threads
 from unswayed.errors import UsageError
 from unswayed.recipe import Recipe
+from unswayed.recipes import AUTO
 from unswayed.training.cost import epoch_cost
-
-BASE = "cpu/auto"
-"""The recipe that a plan starts from."""
 
 
 class Candidate(NamedTuple):
@@ -323,7 +321,7 @@ def _recipe(
         # Characters and scans: a mirrored one is another character, or none.
         planned += ["model.mirror=false", "views.weak.flip=0.0"]
     free = [word for word in planned if not _is_set(word.partition("=")[0], overrides)]
-    return Recipe.load(BASE, *data, *free, *overrides)
+    return Recipe.load(AUTO, *data, *free, *overrides)
 
 
 def _is_set(key: str, overrides: Sequence[str]) -> bool:

@@ -19,14 +19,12 @@ from unswayed.cli.planning import MINUTES, check_minutes, folder_for, planned
 from unswayed.cli.progress import Watcher
 from unswayed.cli.show import comparison_table, console
 from unswayed.errors import UsageError
+from unswayed.recipes import AUTO
 
 if TYPE_CHECKING:
     from unswayed.recipe import Recipe
     from unswayed.runs import Run
     from unswayed.session import Opened
-
-AUTO = "cpu/auto"
-"""The recipe that is planned."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
