@@ -213,16 +213,19 @@ def page(tables: Mapping[str, Results]) -> str:
 
 
 def overview(results: Results) -> list[list[str]]:
-    """Return the table on top: last, selected and best accuracy of every method and column."""
-    columns = [column["name"] for column in results.get("columns", ())]
+    """Return the table on top: last, selected and best accuracy of what is trained so far."""
+    trained = {kind: {run[kind] for run in results["runs"]} for kind in ("method", "column")}
+    columns = [c["name"] for c in results.get("columns", ()) if c["name"] in trained["column"]]
     rows = [["method", *columns]]
     for method in results.get("methods", ()):
-        cells = []
+        if method["key"] not in trained["method"]:
+            continue
+        rows.append([method["label"]])
         for column in columns:
             where = {"method": method["key"], "column": column}
             found = [spread(results, name, **where) for name in NUMBERS]
-            cells.append(" / ".join("–" if f is None else f"{100 * f.mean:.1f}" for f in found))
-        rows.append([method["label"], *cells])
+            means = [f"{100 * each.mean:.1f}" if each else "–" for each in found]
+            rows[-1].append(" / ".join(means) if any(found) else "–")
     falls = [fall(column, results) for column in columns]
     rows.append(["*fall of ce*", *("–" if f is None else f"{f:.1f}" for f in falls)])
     return rows
