@@ -7,6 +7,7 @@ from unswayed.losses.forward import forward_correction
 from unswayed.losses.gce import gce_loss
 from unswayed.losses.label_smoothing import label_smoothing_loss
 from unswayed.losses.mae import mae_loss
+from unswayed.losses.posterior import label_posterior
 from unswayed.losses.sl import rce_loss, sl_loss
 from unswayed.regularizers.ctrr import ctrr_loss
 
@@ -16,6 +17,7 @@ __all__ = [
     "ctrr_loss",
     "forward_correction",
     "gce_loss",
+    "label_posterior",
     "label_smoothing_loss",
     "mae_loss",
     "normalized_ce",

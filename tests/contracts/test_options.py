@@ -54,6 +54,7 @@ OTHER = {
     "loss.start": 0.75,
     "loss.min_probability": 0.5,
     "loss.warmup": 0.25,
+    "loss.teacher": 0.75,
     "loss.percentile": 50.0,
     "loss.r": -0.5,
     "learner.noise_rate": 0.2,

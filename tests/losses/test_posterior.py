@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from unswayed import UsageError
+from unswayed.functional import label_posterior
+from unswayed.losses.posterior import LEAST, Posterior
+from unswayed.noise.estimate import confident_matrix
+from unswayed.types import Overview
+
+K, N = 3, 90
+
+
+def literal(p, labels, matrix, sharpness):
+    """Bayes' rule, one number after the other."""
+    found = np.zeros_like(p)
+    for i in range(len(p)):
+        for k in range(p.shape[1]):
+            found[i, k] = p[i, k] ** sharpness * max(matrix[k, labels[i]], LEAST)
+        found[i] /= found[i].sum()
+    return found
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
+def test_is_bayes_rule(generator, sharpness):
+    p = torch.randn(20, K, generator=generator, dtype=torch.float64).softmax(dim=1)
+    labels = torch.randint(0, K, (20,), generator=generator)
+    matrix = torch.randn(K, K, generator=generator, dtype=torch.float64).softmax(dim=1)
+    found = label_posterior(p, labels, matrix, sharpness=sharpness)
+    expected = literal(p.numpy(), labels.numpy(), matrix.numpy(), sharpness)
+    assert np.allclose(found.numpy(), expected, atol=1e-12)
+
+
+def test_labels_that_say_nothing_leave_the_prediction_and_those_that_say_all_replace_it():
+    p = torch.tensor([[0.7, 0.2, 0.1]], dtype=torch.float64)
+    even = torch.full((K, K), 1 / K)
+    assert torch.allclose(label_posterior(p, torch.tensor([2]), even), p)
+    sure = label_posterior(p, torch.tensor([2]), torch.eye(K))
+    assert sure.argmax() == 2
+    assert sure.max() > 0.99
+
+
+def overview(epoch, p, given, held=0, epochs=4):
+    rows = torch.arange(len(given))
+    trained, kept = rows[: len(rows) - held], rows[len(rows) - held :]
+    return Overview(epoch, epochs, given, trained, kept, torch.nn.Identity(), lambda _, r: p[r])
+
+
+@pytest.fixture
+def world(generator):
+    """Predictions that are right, and labels of which a third of class 0 is called 1."""
+    true = torch.arange(N) % K
+    p = 0.85 * F.one_hot(true, K) + 0.05 + 0.01 * torch.rand(N, K, generator=generator)
+    p = p / p.sum(dim=1, keepdim=True)
+    given = true.clone()
+    given[(true == 0) & (torch.arange(N) % 9 == 0)] = 1
+    return p, given, true
+
+
+def test_it_is_cross_entropy_until_the_teacher_is_done_and_then_looks_once(world, generator):
+    p, given, _ = world
+    loss = Posterior(N, K, teacher=0.5)
+    logits, index = torch.randn(8, K, generator=generator), torch.arange(8)
+    for epoch in (0, 1):
+        loss.before_epoch(overview(epoch, p, given))
+        expected = F.cross_entropy(logits, given[:8], reduction="none")
+        assert torch.equal(loss(logits, given[:8], index), expected)
+        assert loss.findings() == {}
+    loss.before_epoch(overview(2, p, given))
+    after = loss(logits, given[:8], index)
+    assert torch.allclose(after, F.cross_entropy(logits, loss.targets[index], reduction="none"))
+    loss.before_epoch(overview(3, p.flip(1), given))  # what the student believes is not asked
+    assert torch.equal(loss(logits, given[:8], index), after)
+
+
+def test_wrong_labels_are_corrected_and_right_ones_are_kept(world):
+    p, given, true = world
+    loss = Posterior(N, K)
+    loss.before_epoch(overview(2, p, given))
+    assert torch.equal(loss.targets.values.argmax(dim=1), true)
+    assert loss.targets.values.sum(dim=1).numpy() == pytest.approx(np.ones(N), abs=1e-5)
+
+
+def test_how_classes_are_mislabelled_is_told_by_held_out_labels(world):
+    p, given, _ = world
+    loss = Posterior(N, K)
+    loss.before_epoch(overview(2, p, given, held=45))
+    expected = confident_matrix(p[45:], given[45:])
+    assert np.allclose(loss.findings()["matrix"], expected)
+    assert (loss.targets.values[45:] == 0).all()
+
+
+def test_training_needs_to_know_which_sample_it_is():
+    loss = Posterior(N, K)
+    with pytest.raises(UsageError, match="index"):
+        loss(torch.zeros(2, K), torch.zeros(2, dtype=torch.long))
+    assert loss.eval()(torch.zeros(2, K), torch.zeros(2, dtype=torch.long)).shape == (2,)
