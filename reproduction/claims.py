@@ -22,7 +22,7 @@ from reproduction import FOLDER, TEMPLATES
 from unswayed.bench.grid import slug
 from unswayed.bench.tables import Results, spread
 from unswayed.files import write_text
-from unswayed.report.table import t_quantile
+from unswayed.report.table import LEVEL, t_quantile
 from unswayed.report.templates import fill
 
 FIGURES = "figures/"
@@ -34,9 +34,6 @@ MAIN = "protocol"
 
 ALIKE = 1.0
 """Points: what is surely smaller is called no difference."""
-
-LEVEL = 0.95
-"""That all intervals of the page hold together."""
 
 FALL = 5.0
 """Points that cross entropy must fall from its best epoch to its last. Where it does not, wrong
