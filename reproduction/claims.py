@@ -145,10 +145,13 @@ def gate(claim: Claim, results: Results) -> str:
     if not claim.robustness or claim.table.startswith(FIGURES):
         return ""
     side = claim.better.partition("@")[2].strip()
+    trained = {run["column"] for run in results["runs"]}
     for column in claim.columns if side == "*" else (side,):
         found = fall(column, results)
         if found is not None and found < FALL:
             return f"Cross entropy falls by only {found:.1f} points at {column}."
+        if found is None and column in trained:
+            return f"Cross entropy was not evaluated at every epoch of {column}."
     return ""
 
 
@@ -194,8 +197,8 @@ def page(tables: Mapping[str, Results]) -> str:
         verdicts.append(_verdict(claim, own, tables))
         cells = _cells(claim, own, tables)
         rows.append([str(number), *cells, *(verdict(each) if each else "–" for each in others)])
-        for place, found in enumerate(own):
-            points = [each[place].points if each else "–" for each in others]
+        for found in own:
+            points = [_points(found.rival, each) for each in others]
             details.append([str(number), found.rival, found.points, *points])
             details[-1] += [str(found.n), found.verdict]
     return fill(
@@ -207,6 +210,11 @@ def page(tables: Mapping[str, Results]) -> str:
         verdicts={word: verdicts.count(word) for word in sorted(set(verdicts))},
         overview=overview(tables.get(MAIN, NOTHING)),
     )
+
+
+def _points(rival: str, found: Sequence[Finding]) -> str:
+    """Return the difference to a rival, "–" if that number was not measured."""
+    return next((each.points for each in found if each.rival == rival), "–")
 
 
 def overview(results: Results) -> list[list[str]]:

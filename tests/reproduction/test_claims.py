@@ -161,6 +161,26 @@ def test_a_claim_that_is_not_about_robustness_needs_no_fall():
     assert not gate(claim("a @ x", "ce @ x", robustness=False), runs)
 
 
+def test_robustness_is_not_tested_without_cross_entropy():
+    runs = results(**{"a@x": [0.9, 0.8], "b@x": [0.8, 0.7]})
+    assert "Cross entropy was not evaluated" in gate(claim("a @ x", "b @ x"), runs)
+    assert not gate(claim("a @ y", "b @ y"), runs)  # nothing is trained there: "not measured"
+
+
+def test_a_number_stands_beside_its_own_rival_where_another_lacks_it():
+    tables = protocol(ROBUST, FALLEN, gce=[(0.60, 0.70), (0.61, 0.71), (0.62, 0.70)])
+    for run in tables["protocol"]["runs"]:
+        if run["method"] == "gce":
+            del run["oracle_best"]
+    details = page(tables).split("## Every comparison")[1]
+    gce, ce = (
+        next(line for line in details.splitlines() if f"| {rival} @ sym 60 |" in line).split("|")
+        for rival in ("gce", "ce")
+    )
+    assert gce[5].strip() == "–"
+    assert ce[5].strip().startswith("+11.3")  # 0.8167 - 0.7033, the best epochs
+
+
 def test_figures_are_asked_about_their_ends():
     curves = {
         "sym 80": {"CE": [[[0.9, 0, 0.1], [0.3, 0.6, 0.5]]], "CTR (eq. 1)": [[[0.1, 0, 0.7]]]}
