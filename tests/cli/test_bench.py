@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def check_results():
 
 def test_results_are_not_replaced_by_fewer(grid, capsys):
     Path("results").mkdir()
-    before = '{"extends": "digits", "command": "", "runs": [1, 2, 3]}'
+    before = '{"extends": "digits", "command": "", "runs": [{}, {}, {}]}'
     Path("results/tiny.json").write_text(before, encoding="utf-8")
     assert main([*COMMAND, "--table-only", "--save", "results"]) == 2
     assert "has 3 runs, and these are 0" in capsys.readouterr().err
@@ -83,6 +84,39 @@ def check_that_nothing_is_trained_again(capsys):
     for name in ("tiny.json", "tiny.md"):
         assert Path("again", name).read_text() == Path("results", name).read_text()
     assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
+
+
+def test_cells_in_saved_results_are_not_trained_again_on_another_machine(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_grid(tmp_path, methods='["ce"]')
+    assert main([*COMMAND, "--only", "clean", "--save", "results"]) == 0
+    file = Path("results/tiny.json")
+    first = json.loads(file.read_text(encoding="utf-8"))
+    shutil.rmtree("runs")  # what another machine does not have
+    capsys.readouterr()
+    assert main([*COMMAND, "--save", "results"]) == 0
+    err = capsys.readouterr().err
+    assert "2 of 4 cells are in results/tiny.json already" in err
+    assert "2 of 2 cells, 100 %" in err
+    assert not Path("runs/tiny/ce/clean").exists()
+    both = json.loads(file.read_text(encoding="utf-8"))
+    assert both["runs"][:2] == first["runs"]
+    assert len(both["runs"]) == 4
+    assert both["origin"] == first["origin"]
+    assert all(column["noise"] for column in both["columns"])
+
+
+def test_saved_numbers_of_another_recipe_are_not_taken(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_grid(tmp_path, methods='["ce"]', seeds=1)
+    assert main([*COMMAND, "--save", "results"]) == 0
+    shutil.rmtree("runs")
+    write_grid(tmp_path, methods='["ce"]', seeds=1, epochs=1)
+    capsys.readouterr()
+    assert main([*COMMAND, "--save", "results"]) == 0
+    assert "already" not in capsys.readouterr().err
+    found = json.loads(Path("results/tiny.json").read_text(encoding="utf-8"))
+    assert found["epochs"] == [1]
 
 
 @pytest.mark.parametrize(

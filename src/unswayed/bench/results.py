@@ -63,10 +63,28 @@ def facts(run: Run) -> Facts:
     return Facts(numbers, origin, provenance.noise.convention)
 
 
-def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
-    """Return the numbers of all finished cells of a grid, with their origin."""
-    runs = [(cell, facts(Run(folder / cell.folder))) for cell in finished(grid.cells, folder)]
-    missing = {cell.folder for cell in grid.cells} - {cell.folder for cell, _ in runs}
+class Entry(NamedTuple):
+    """A finished cell: its row in the results, and what it shares with the others."""
+
+    cell: Cell
+    numbers: dict[str, Any]
+    origin: Mapping[str, Any]
+    noise: str
+
+
+def collect(
+    grid: Grid, folder: Path, command: str, saved: Results | None = None
+) -> dict[str, Any]:
+    """Return the numbers of all finished cells of a grid, with their origin.
+
+    Args:
+        grid: the cells.
+        folder: where their runs are.
+        command: that repeats them.
+        saved: earlier results, perhaps of another machine, for cells that have no run here.
+    """
+    runs = _entries(grid, folder, saved or {})
+    missing = {cell.folder for cell in grid.cells} - {each.cell.folder for each in runs}
     failures = {place: why for place, why in read_failures(folder).items() if place in missing}
     return {
         "grid": grid.name,
@@ -75,21 +93,46 @@ def collect(grid: Grid, folder: Path, command: str) -> dict[str, Any]:
         "extends": grid.extends,
         "seeds": grid.seeds,
         "cells": len(grid.cells),
-        "epochs": sorted({known.numbers["epochs"] for _, known in runs}),
-        "origin": _agreed(known.origin for _, known in runs),
+        "epochs": sorted({each.numbers["epochs"] for each in runs}),
+        "origin": _agreed(each.origin for each in runs),
         "columns": [
             {
                 "name": name,
                 "overrides": list(overrides),
-                "noise": "; ".join(sorted({f.noise for cell, f in runs if cell.column == name})),
+                "noise": "; ".join(sorted({e.noise for e in runs if e.cell.column == name})),
             }
             for name, overrides in grid.columns.items()
         ],
         "methods": [_method([c for c in grid.cells if c.row == row]) for row in grid.rows],
         "failures": failures,
         **({"published": _published(grid.published)} if grid.published else {}),
-        "runs": [_numbers(cell, known) for cell, known in runs],
+        "runs": [each.numbers for each in runs],
     }
+
+
+def in_saved(cells: Iterable[Cell], saved: Results) -> dict[str, dict[str, Any]]:
+    """Return the rows of earlier results that are these cells' very trainings, by folder."""
+    known = {(run.get("run"), run.get("recipe")): run for run in saved.get("runs", ())}
+    places = {cell.folder: known.get((cell.folder, cell.fingerprint)) for cell in cells}
+    return {place: dict(run) for place, run in places.items() if run}
+
+
+def _entries(grid: Grid, folder: Path, saved: Results) -> list[Entry]:
+    """Return what is known of each cell, from its run or from earlier results."""
+    here = {cell.folder for cell in finished(grid.cells, folder)}
+    earlier = in_saved([cell for cell in grid.cells if cell.folder not in here], saved)
+    noises = {column["name"]: column["noise"] for column in saved.get("columns", ())}
+    found = []
+    for cell in grid.cells:
+        if cell.folder in here:
+            known = facts(Run(folder / cell.folder))
+            found.append(Entry(cell, _numbers(cell, known), known.origin, known.noise))
+        elif run := earlier.get(cell.folder):
+            # What all runs shared was stored once; in what they differed, each says for itself.
+            own = {"commit": run["commit"], "name": run["machine"], "torch": run["torch"]}
+            shared = {k: v for k, v in saved["origin"].items() if not isinstance(v, dict)}
+            found.append(Entry(cell, run, shared | own, noises[cell.column]))
+    return found
 
 
 def _published(others: Published) -> dict[str, Any]:
@@ -133,6 +176,7 @@ def _numbers(cell: Cell, known: Facts) -> dict[str, Any]:
     """Return the entry of a run."""
     place = {"method": cell.row.key, "column": cell.column, "seed": cell.seed}
     used = {"method_used": cell.method, "settings": cell.settings, "run": cell.folder}
+    used["recipe"] = cell.fingerprint
     found = {**place, **known.numbers, **used}
     return {k: round(v, 6) if isinstance(v, float) else v for k, v in found.items()}
 

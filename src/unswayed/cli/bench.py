@@ -2,7 +2,8 @@
 
 GRID is a TOML file or the name of a shipped grid (see `unswayed list grids`). Overrides such as
 data.root=DIR or train.holdout=0.1 apply to all cells. Cells run in parallel, one thread each, or
-one per GPU. Called again, it resumes where it stopped.
+one per GPU. Called again, it resumes where it stopped. With --save, cells whose numbers are in the
+saved file already are not trained again, also if that file comes from another machine.
 """
 
 from __future__ import annotations
@@ -97,11 +98,17 @@ def run(args: argparse.Namespace) -> int:
     if target is not None:
         _check_target(grid, len(grid.cells), target, command)
         check_writable(target.parent)
+    saved = _saved(target)
     failed: dict[str, str] = {}
     if not args.table_only:
         check_writable(folder)
-        failed = _train(cells, folder, workers, keep=args.keep)
-    found = results.collect(grid, folder, command)
+        known = results.in_saved(cells, saved)
+        if known:
+            print(f"{len(known)} of {len(cells)} cells are in {target} already", file=sys.stderr)
+        left = [cell for cell in cells if cell.folder not in known]
+        if left or not known:
+            failed = _train(left, folder, workers, keep=args.keep)
+    found = results.collect(grid, folder, command, saved)
     _show(found, cells)
     _print_failures(failed)
     if target is not None:
@@ -120,6 +127,14 @@ def _print_failures(failed: dict[str, str]) -> None:
     for why, those in reasons.items():
         more = f" and {len(those) - 1} more" if len(those) > 1 else ""
         print(f"failed: {those[0]}{more}: {why}", file=sys.stderr)
+
+
+def _saved(file: Path | None) -> Results:
+    """Return the results that a file holds; nothing if there is none."""
+    if file is None or not file.is_file():
+        return {}
+    found: Results = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
 def _check_target(grid: Grid, runs: int, file: Path, command: str) -> None:
