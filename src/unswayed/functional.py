@@ -7,7 +7,7 @@ from unswayed.losses.forward import forward_correction
 from unswayed.losses.gce import gce_loss
 from unswayed.losses.label_smoothing import label_smoothing_loss
 from unswayed.losses.mae import mae_loss
-from unswayed.losses.posterior import label_posterior
+from unswayed.losses.posterior import label_posterior, unmixed
 from unswayed.losses.sl import rce_loss, sl_loss
 from unswayed.regularizers.ctrr import ctrr_loss
 
@@ -25,4 +25,5 @@ __all__ = [
     "normalized_gce",
     "rce_loss",
     "sl_loss",
+    "unmixed",
 ]

@@ -86,7 +86,7 @@ def check_that_nothing_is_trained_again(capsys):
     assert before == {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*.json*")}
 
 
-def test_cells_in_saved_results_are_not_trained_again_on_another_machine(tmp_path, monkeypatch, capsys):
+def test_cells_in_saved_results_are_not_trained_again(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_grid(tmp_path, methods='["ce"]')
     assert main([*COMMAND, "--only", "clean", "--save", "results"]) == 0
@@ -96,7 +96,7 @@ def test_cells_in_saved_results_are_not_trained_again_on_another_machine(tmp_pat
     capsys.readouterr()
     assert main([*COMMAND, "--save", "results"]) == 0
     err = capsys.readouterr().err
-    assert "2 of 4 cells are in results/tiny.json already" in err
+    assert "2 of 4 cells are in the saved results" in err
     assert "2 of 2 cells, 100 %" in err
     assert not Path("runs/tiny/ce/clean").exists()
     both = json.loads(file.read_text(encoding="utf-8"))
@@ -114,7 +114,7 @@ def test_saved_numbers_of_another_recipe_are_not_taken(tmp_path, monkeypatch, ca
     write_grid(tmp_path, methods='["ce"]', seeds=1, epochs=1)
     capsys.readouterr()
     assert main([*COMMAND, "--save", "results"]) == 0
-    assert "already" not in capsys.readouterr().err
+    assert "saved results" not in capsys.readouterr().err
     found = json.loads(Path("results/tiny.json").read_text(encoding="utf-8"))
     assert found["epochs"] == [1]
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from unswayed import UsageError
-from unswayed.functional import label_posterior
+from unswayed.functional import label_posterior, unmixed
 from unswayed.losses.posterior import LEAST, Posterior
 from unswayed.noise.estimate import confident_matrix
 from unswayed.types import Overview
@@ -14,24 +14,56 @@ from unswayed.types import Overview
 K, N = 3, 90
 
 
-def literal(p, labels, matrix, sharpness):
+def literal(q, labels, matrix):
     """Bayes' rule, one number after the other."""
-    found = np.zeros_like(p)
-    for i in range(len(p)):
-        for k in range(p.shape[1]):
-            found[i, k] = p[i, k] ** sharpness * max(matrix[k, labels[i]], LEAST)
+    found = np.zeros_like(q)
+    for i in range(len(q)):
+        for k in range(q.shape[1]):
+            found[i, k] = q[i, k] * matrix[k, labels[i]]
         found[i] /= found[i].sum()
     return found
 
 
-@pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
-def test_is_bayes_rule(generator, sharpness):
-    p = torch.randn(20, K, generator=generator, dtype=torch.float64).softmax(dim=1)
+def drawn(generator, *shape):
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).softmax(dim=1)
+
+
+def test_is_bayes_rule(generator):
+    q, matrix = drawn(generator, 20, K), drawn(generator, K, K)
     labels = torch.randint(0, K, (20,), generator=generator)
-    matrix = torch.randn(K, K, generator=generator, dtype=torch.float64).softmax(dim=1)
-    found = label_posterior(p, labels, matrix, sharpness=sharpness)
-    expected = literal(p.numpy(), labels.numpy(), matrix.numpy(), sharpness)
+    found = label_posterior(q, labels, matrix)
+    expected = literal(q.numpy(), labels.numpy(), matrix.numpy())
     assert np.allclose(found.numpy(), expected, atol=1e-12)
+
+
+def test_undoing_finds_the_classes_from_which_the_labels_came(generator):
+    q = drawn(generator, 20, K)
+    matrix = 0.6 * torch.eye(K, dtype=torch.float64) + 0.4 * drawn(generator, K, K)
+    assert torch.allclose(unmixed(q @ matrix, matrix, rounds=3000), q, atol=1e-4)
+    assert torch.allclose(unmixed(q, torch.eye(K)), q, atol=2 * LEAST)
+
+
+def test_undoing_makes_what_was_predicted_more_likely_in_every_round(generator):
+    p, matrix = drawn(generator, 20, K), drawn(generator, K, K)
+
+    def likelihood(rounds):
+        q = unmixed(p, matrix, rounds)
+        assert torch.allclose(q.sum(dim=1), torch.ones(20, dtype=torch.float64))
+        assert (q >= 0).all()
+        return (p * (q @ matrix).log()).sum(dim=1)
+
+    courses = torch.stack([likelihood(rounds) for rounds in range(30)])
+    assert (courses.diff(dim=0) >= -1e-12).all()
+    assert (courses[-1] > courses[0]).all()
+
+
+def test_the_posterior_of_mixed_probabilities_needs_them_undone():
+    """Cats of which 40 % are called dogs: labels alone cannot decide, and images can."""
+    matrix = torch.tensor([[0.6, 0.4], [0.0, 1.0]])
+    p = torch.tensor([[0.6, 0.4], [0.01, 0.99]])  # a cat and a dog, as a network would say
+    called = torch.tensor([1, 1])
+    assert label_posterior(p, called, matrix)[0].argmax() == 1
+    assert label_posterior(unmixed(p, matrix), called, matrix).argmax(dim=1).tolist() == [0, 1]
 
 
 def test_labels_that_say_nothing_leave_the_prediction_and_those_that_say_all_replace_it():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from unswayed.noise.estimate import (
@@ -12,6 +13,8 @@ from unswayed.noise.estimate import (
     compare_confident,
     confident_joint,
     confident_matrix,
+    likely_strength,
+    smoothed,
 )
 
 
@@ -93,6 +96,38 @@ def test_noise_that_knows_no_difficulty_is_told_exactly(rng):
     assert abs(found.rate - (given != true).mean()) < 0.02
     draws = [found.resampled(np.random.default_rng(seed)).rate for seed in range(50)]
     assert 0.002 < np.std(draws) < 0.02
+
+
+def mislabelled(rng, matrix, each=300):
+    """Return counts by given label and true class, of so many samples of each class."""
+    return np.stack([rng.multinomial(each, row) for row in matrix], axis=1).astype(float)
+
+
+def test_classes_that_differ_by_chance_alone_are_labelled_alike(rng):
+    even = np.full((10, 10), 0.08) + 0.2 * np.eye(10)
+    counts = mislabelled(rng, even)
+    strength = likely_strength(counts)
+    assert strength >= 500
+
+    def error(strength):
+        return np.sqrt(np.mean((smoothed(counts, strength).T - even) ** 2))
+
+    assert error(strength) < error(1.0) / 2  # what counts alone would say
+
+
+def test_classes_that_differ_are_labelled_in_their_own_way(rng):
+    pairs = 0.6 * np.eye(10) + 0.4 * np.roll(np.eye(10), 1, axis=1)
+    pairs[:5] = np.eye(10)[:5]
+    counts = mislabelled(rng, pairs)
+    strength = likely_strength(counts)
+    assert strength < 5
+    assert np.abs(smoothed(counts, strength).T - pairs).max() < 0.1
+
+
+@pytest.mark.parametrize("counts", [np.zeros((3, 3)), np.diag([5.0, 0.0, 2.0])])
+def test_without_wrong_labels_there_is_nothing_to_differ(counts):
+    assert np.isfinite(likely_strength(counts))
+    assert np.allclose(smoothed(counts, likely_strength(counts)), np.eye(3), atol=1e-6)
 
 
 def test_the_matrix_of_confident_predictions(generator):

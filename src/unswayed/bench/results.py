@@ -72,9 +72,7 @@ class Entry(NamedTuple):
     noise: str
 
 
-def collect(
-    grid: Grid, folder: Path, command: str, saved: Results | None = None
-) -> dict[str, Any]:
+def collect(grid: Grid, folder: Path, command: str, saved: Results | None = None) -> dict[str, Any]:
     """Return the numbers of all finished cells of a grid, with their origin.
 
     Args:

@@ -102,11 +102,8 @@ def run(args: argparse.Namespace) -> int:
     failed: dict[str, str] = {}
     if not args.table_only:
         check_writable(folder)
-        known = results.in_saved(cells, saved)
-        if known:
-            print(f"{len(known)} of {len(cells)} cells are in {target} already", file=sys.stderr)
-        left = [cell for cell in cells if cell.folder not in known]
-        if left or not known:
+        left = _not_saved(cells, saved)
+        if left or not cells:
             failed = _train(left, folder, workers, keep=args.keep)
     found = results.collect(grid, folder, command, saved)
     _show(found, cells)
@@ -135,6 +132,16 @@ def _saved(file: Path | None) -> Results:
         return {}
     found: Results = json.loads(file.read_text(encoding="utf-8"))
     return found
+
+
+def _not_saved(cells: Sequence[Cell], saved: Results) -> list[Cell]:
+    """Return the cells whose numbers are not in earlier results, and say how many are."""
+    from unswayed.bench.results import in_saved
+
+    known = in_saved(cells, saved)
+    if known:
+        print(f"{len(known)} of {len(cells)} cells are in the saved results", file=sys.stderr)
+    return [cell for cell in cells if cell.folder not in known]
 
 
 def _check_target(grid: Grid, runs: int, file: Path, command: str) -> None:

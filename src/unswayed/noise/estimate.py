@@ -166,9 +166,36 @@ def confident_noise(p: Tensor, given: Tensor) -> Confident:
 def confident_matrix(p: Tensor, given: Tensor) -> Matrix:
     """Return T, (K, K), whose row i says how samples are labelled that are most surely of class i.
 
-    A class of few such samples is labelled like the others: one sample's worth of that is added.
+    The more classes differ only as much as chance would have it, the more they are labelled like
+    each other: at 80 % noise, counts alone find pairs of classes that are none.
     """
-    return smoothed(confident_noise(p, given).counts, 1.0).T
+    counts = confident_noise(p, given).counts
+    return smoothed(counts, likely_strength(counts)).T
+
+
+STRENGTHS = tuple(map(float, np.geomspace(1.0, 1e5, 26)))
+"""The strengths among which `likely_strength` chooses."""
+
+
+def likely_strength(counts: Matrix) -> float:
+    """Return the strength of `smoothed` with which the counts are most likely.
+
+    Each class draws its own probabilities of labels from a Dirichlet distribution around what all
+    classes have in common. Its concentration is the strength: empirical Bayes.
+
+    Args:
+        counts: (K, K) samples by given label (rows) and true class (columns).
+    """
+    even = torch.from_numpy(_even(counts)).clamp_min(1e-9)
+    seen = torch.from_numpy(counts)
+    sizes = seen.sum(dim=0)
+
+    def likelihood(strength: float) -> float:
+        own = torch.lgamma(seen + strength * even) - torch.lgamma(strength * even)
+        alpha = strength * even.sum(dim=0)
+        return float((own.sum(dim=0) + torch.lgamma(alpha) - torch.lgamma(sizes + alpha)).sum())
+
+    return max(STRENGTHS, key=likelihood)
 
 
 def smoothed(counts: Matrix, strength: float) -> Matrix:
@@ -179,11 +206,16 @@ def smoothed(counts: Matrix, strength: float) -> Matrix:
         strength: samples by which every class is labelled like all of them together, with wrong
             labels of any class.
     """
-    wrong = float((counts.sum() - np.trace(counts)) / max(counts.sum(), 1))
-    even = np.full(counts.shape, wrong / max(len(counts) - 1, 1))
-    np.fill_diagonal(even, 1 - wrong)
-    found: Matrix = (counts + strength * even) / (counts.sum(axis=0) + strength)
+    found: Matrix = (counts + strength * _even(counts)) / (counts.sum(axis=0) + strength)
     return found
+
+
+def _even(counts: Matrix) -> Matrix:
+    """Return how all classes together are labelled: one rate, and wrong labels of any class."""
+    wrong = float((counts.sum() - np.trace(counts)) / max(counts.sum(), 1))
+    even: Matrix = np.full(counts.shape, wrong / max(len(counts) - 1, 1))
+    np.fill_diagonal(even, 1 - wrong)
+    return even
 
 
 def confident_joint(
