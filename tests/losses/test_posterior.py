@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from unswayed import UsageError
-from unswayed.functional import label_posterior, unmixed
-from unswayed.losses.posterior import LEAST, Posterior
+from unswayed.functional import forward_correction, label_posterior, unmixed
+from unswayed.losses.posterior import LEAST, Posterior, confusable
 from unswayed.noise.estimate import confident_matrix
 from unswayed.types import Overview
 
@@ -94,7 +94,7 @@ def world(generator):
 
 def test_it_is_cross_entropy_until_the_teacher_is_done_and_then_looks_once(world, generator):
     p, given, _ = world
-    loss = Posterior(N, K, teacher=0.5)
+    loss = Posterior(N, K, teacher=0.5, beliefs="teacher")
     logits, index = torch.randn(8, K, generator=generator), torch.arange(8)
     for epoch in (0, 1):
         loss.before_epoch(overview(epoch, p, given))
@@ -102,18 +102,56 @@ def test_it_is_cross_entropy_until_the_teacher_is_done_and_then_looks_once(world
         assert torch.equal(loss(logits, given[:8], index), expected)
         assert loss.findings() == {}
     loss.before_epoch(overview(2, p, given))
+    targets = label_posterior(loss.beliefs[index], given[:8], loss.matrix)
     after = loss(logits, given[:8], index)
-    assert torch.allclose(after, F.cross_entropy(logits, loss.targets[index], reduction="none"))
-    loss.before_epoch(overview(3, p.flip(1), given))  # what the student believes is not asked
+    assert torch.allclose(after, F.cross_entropy(logits, targets, reduction="none"))
+    loss.before_epoch(overview(3, p.flip(1), given))  # what the student believes is not kept
     assert torch.equal(loss(logits, given[:8], index), after)
+
+
+def test_by_its_own_beliefs_its_gradient_is_that_of_forward_correction(world, generator):
+    p, given, _ = world
+    loss = Posterior(N, K, teacher=0.5, beliefs="student")
+    loss.before_epoch(overview(2, p, given))
+    logits = torch.randn(8, K, generator=generator, requires_grad=True)
+    (own,) = torch.autograd.grad(loss(logits, given[:8], torch.arange(8)).sum(), logits)
+    matrix = loss.matrix.clamp_min(LEAST)
+    matrix = matrix / matrix.sum(dim=1, keepdim=True)
+    expected = forward_correction(logits, given[:8], matrix, reduction="sum")
+    (forward,) = torch.autograd.grad(expected, logits)
+    assert torch.allclose(own, forward, atol=1e-4)  # no class is less likely than 1e-4
+
+
+def test_the_teacher_is_asked_where_labels_do_not_tell_classes_apart(generator):
+    """Classes 0 and 1 have each other's labels; 2 and 3 are labelled rightly."""
+    true = torch.arange(4000) % 4
+    swap = (torch.rand(4000, generator=generator) < 0.4) & (true < 2)
+    given = torch.where(swap, 1 - true, true)
+    called = torch.tensor([[0.6, 0.4, 0, 0], [0.4, 0.6, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1.0]])
+    p = called[true] + 0.001 * torch.rand(4000, 4, generator=generator)
+    loss = Posterior(4000, 4, teacher=0.5)
+    loss.before_epoch(overview(2, p / p.sum(dim=1, keepdim=True), given))
+    index = torch.arange(400)
+    assert torch.equal(loss.trusted[index], true[:400] < 2)
+    unsure = torch.zeros(400, 4)  # a student that knows nothing yet
+    found = loss.targets(unsure, given[:400], index).argmax(dim=1)
+    assert torch.equal(found, true[:400])
+
+
+def test_labels_drawn_from_all_classes_tell_all_pairs_apart():
+    for rate in (0.2, 0.8, 0.9):
+        even = (1 - rate) * torch.eye(K) + rate / K
+        assert not confusable(even).any()
+    assert not confusable(torch.eye(2)).any()
 
 
 def test_wrong_labels_are_corrected_and_right_ones_are_kept(world):
     p, given, true = world
-    loss = Posterior(N, K)
+    loss = Posterior(N, K, beliefs="teacher")
     loss.before_epoch(overview(2, p, given))
-    assert torch.equal(loss.targets.values.argmax(dim=1), true)
-    assert loss.targets.values.sum(dim=1).numpy() == pytest.approx(np.ones(N), abs=1e-5)
+    targets = loss.targets(torch.zeros(N, K), given, torch.arange(N))
+    assert torch.equal(targets.argmax(dim=1), true)
+    assert targets.sum(dim=1).numpy() == pytest.approx(np.ones(N), abs=1e-5)
 
 
 def test_how_classes_are_mislabelled_is_told_by_held_out_labels(world):
@@ -122,7 +160,7 @@ def test_how_classes_are_mislabelled_is_told_by_held_out_labels(world):
     loss.before_epoch(overview(2, p, given, held=45))
     expected = confident_matrix(p[45:], given[45:])
     assert np.allclose(loss.findings()["matrix"], expected)
-    assert (loss.targets.values[45:] == 0).all()
+    assert (loss.beliefs.values[45:] == 0).all()
 
 
 def test_training_needs_to_know_which_sample_it_is():

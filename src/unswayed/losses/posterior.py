@@ -4,12 +4,17 @@ The teacher is trained with cross entropy for a first part of the training, too 
 much, with a learning rate that falls to its end: beliefs in the middle of a training are worth
 little. It says how classes are mislabelled, T. What it predicts are *given* labels, p = q T, and
 undoing T gives what it believes of true classes, q. The student goes on from its weights, with a
-schedule of its own, towards t_k ∝ q_k T[k, y]: what the audit believes of a label, in the loop.
+schedule of its own, towards t_k ∝ b_k T[k, y]: what the audit believes of a label, in the loop.
+
+- If b are the student's own beliefs of the moment, a step is one of expectation maximisation, with
+  the gradient of forward correction. It gets far beyond its teacher even if most labels are wrong.
+- But it hardly moves where labels do not tell classes apart: of cats and dogs that are given each
+  other's labels in 40 % of the cases. There b = q.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +33,9 @@ LEAST = 1e-3
 
 UNSURE = 1e-4
 """No class is less probable than this for any image."""
+
+ALIKE = 0.2
+"""Labels of two classes hardly tell them apart if they differ so much less than the median pair."""
 
 ROUNDS = 100
 """Of undoing T. Later rounds change little: 20 of them find nearly the same labels."""
@@ -87,18 +95,46 @@ def _positive(matrix: Tensor) -> Tensor:
     return matrix / matrix.sum(dim=1, keepdim=True)
 
 
+def confusable(matrix: Tensor) -> Tensor:
+    """Return which classes, (K, K), given labels hardly tell apart.
+
+    Those whose labels differ, by the mean of both Kullback-Leibler divergences, `ALIKE` times as
+    much as those of the median pair of classes, or less.
+
+    >>> import torch
+    >>> from unswayed.losses.posterior import confusable
+    >>> matrix = torch.eye(4)
+    >>> matrix[:2, :2] = torch.tensor([[0.6, 0.4], [0.4, 0.6]])
+    >>> confusable(matrix).int()
+    tensor([[0, 1, 0, 0],
+            [1, 0, 0, 0],
+            [0, 0, 0, 0],
+            [0, 0, 0, 0]], dtype=torch.int32)
+
+    Args:
+        matrix: (K, K) T, whose row i holds the probabilities of the labels given to class i.
+    """
+    rows = _positive(matrix)
+    cross = rows @ rows.log().T  # Σ_y T[j, y] log T[k, y]
+    one_way = cross.diagonal()[:, None] - cross
+    apart = (one_way + one_way.T) / 2
+    others = ~torch.eye(len(matrix), dtype=torch.bool, device=matrix.device)
+    return others & (apart < ALIKE * apart[others].median())
+
+
 @register("posterior")
 class Posterior(Loss):
     """Cross entropy for a short teacher; then towards P(true class | image, given label)."""
 
     matrix: Tensor  # (K, K) T
-    corrected: Tensor
+    estimated: Tensor
 
     def __init__(
         self,
         num_samples: int,
         num_classes: int,
         teacher: Annotated[float, Gt(0), Lt(1)] = 0.35,
+        beliefs: Literal["auto", "teacher", "student"] = "auto",
     ) -> None:
         """Begin with the given labels.
 
@@ -106,21 +142,24 @@ class Posterior(Loss):
             num_samples: N.
             num_classes: K.
             teacher: share of the training that is the teacher's.
+            beliefs: whose beliefs of an image correct its label. "auto" are the teacher's where
+                labels hardly tell the two most likely classes apart, and the student's elsewhere.
         """
         super().__init__()
-        self.restart = teacher
-        self.targets = Memory(num_samples, num_classes)  # t
+        self.restart, self.of = teacher, beliefs
+        self.beliefs = Memory(num_samples, num_classes)  # q
+        self.trusted = Memory(num_samples, dtype=torch.bool)  # whether q stays
         self.register_buffer("matrix", torch.eye(num_classes))
-        self.register_buffer("corrected", torch.tensor(False))
+        self.register_buffer("estimated", torch.tensor(False))
 
     @property
     def has_memory(self) -> bool:
-        """Return True: every sample has its target."""
+        """Return True: the teacher's belief in every sample is kept."""
         return True
 
     def before_epoch(self, overview: Overview) -> None:
-        """When the teacher is done, estimate T and correct the labels that are trained on."""
-        if self.corrected or overview.epoch < restart_epoch(self.restart, overview.epochs):
+        """When the teacher is done, estimate T, and keep what it believes of true classes."""
+        if self.estimated or overview.epoch < restart_epoch(self.restart, overview.epochs):
             return
         rows, given, teacher = overview.rows, overview.given, overview.network
         p = overview.look(teacher, rows)
@@ -130,18 +169,30 @@ class Posterior(Loss):
         matrix = confident_matrix(unseen, given[held] if len(held) else given[rows])
         self.matrix.copy_(torch.from_numpy(matrix))
         q = unmixed(p, self.matrix)
-        self.targets[rows] = label_posterior(q, given[rows], self.matrix)
-        self.corrected.fill_(True)
+        self.beliefs[rows], self.trusted[rows] = q, self._trusted(q)
+        self.estimated.fill_(True)
+
+    def _trusted(self, q: Tensor) -> Tensor:
+        if self.of != "auto":
+            return torch.full_like(q[:, 0], self.of == "teacher", dtype=torch.bool)
+        first, second = q.topk(2, dim=1).indices.T
+        return confusable(self.matrix).to(q.device)[first, second]
 
     def findings(self) -> dict[str, Any]:
         """Return T, once it is estimated."""
-        return {"matrix": self.matrix.tolist()} if self.corrected else {}
+        return {"matrix": self.matrix.tolist()} if self.estimated else {}
+
+    def targets(self, logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
+        """Return t, (B, K): what the label and the teacher, or the student, say together."""
+        student = logits.detach().float().softmax(dim=1)
+        believed = torch.where(self.trusted[index][:, None], self.beliefs[index], student)
+        return label_posterior(believed, labels, self.matrix)
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """Return (B,). Without an index, which only evaluation may leave out, labels are kept."""
         if index is None and self.training:
             raise UsageError("posterior needs the index of each sample, to find its target")
-        if index is None or not self.corrected:
+        if index is None or not self.estimated:
             return F.cross_entropy(logits, labels, reduction="none")
-        targets = self.targets[index].to(logits.dtype)
+        targets = self.targets(logits, labels, index).to(logits.dtype)
         return F.cross_entropy(logits, targets, reduction="none")
