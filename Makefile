@@ -33,7 +33,7 @@ docs: $(VENV)/installed ## make the pages of docs/methods and the catalogue that
 	$(BIN)/python -m unswayed.report.catalogue
 	$(BIN)/python -m reproduction.pages docs/methods results/digits-methods.json
 
-table-digits: $(VENV)/installed ## train every method on noisy digits; 612 trainings, 45 minutes on two cores
+table-digits: $(VENV)/installed ## train every method on noisy digits; 648 trainings, 48 minutes on two cores
 	$(BIN)/unswayed bench reproduction/grids/digits-methods.toml --save results
 
 table-cifar-subset: $(VENV)/installed ## train the paper's methods on 5,000 images of CIFAR-10 in $UNSWAYED_DATA

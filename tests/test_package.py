@@ -17,6 +17,7 @@ def test_the_package_ships_these_recipes_and_one_example_of_a_grid():
         "cpu/auto",
         "cpu/cifar10",
         "cpu/cifar10-ctrr",
+        "cpu/cifar10-posterior",
         "digits",
         "digits-ce",
         "official-byol",

@@ -51,7 +51,7 @@ def test_rows_of_the_protocol_differ_only_in_what_they_say():
         if strong:  # what CTRR's contrast sees
             assert weak == cell.recipe.sections["views.strong"]
         settings = cell.recipe.settings
-        assert settings.epochs == (120 if "three-times" in cell.row.key else 40)
+        assert settings.epochs == (180 if "three-times" in cell.row.key else 60)
         assert (settings.holdout, settings.evaluate_every) == (0.1, 1)
     assert len({cell.recipe.key() for cell in cells}) == len(cells)
 
