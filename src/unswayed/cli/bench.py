@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.table_only:
         check_writable(folder)
         left = _not_saved(cells, saved)
-        if left or not cells:
+        if left:
             failed = _train(left, folder, workers, keep=args.keep)
     found = results.collect(grid, folder, command, saved)
     _show(found, cells)
