@@ -20,7 +20,7 @@ from unswayed.errors import UsageError
 from unswayed.learners.regularized import Regularized, running_statistics
 from unswayed.randomness import permutation
 from unswayed.recipe import Recipe
-from unswayed.regularizers.pairs import EPS, own, similarity
+from unswayed.regularizers.pairs import EPS, positives, similarity
 from unswayed.session import Watch
 from unswayed.training.trainer import Trainer
 from unswayed.types import Batch, Beliefs, Step
@@ -73,7 +73,7 @@ def _sums(learner: Regularized, batch: Batch, true: Tensor) -> dict[str, float]:
         logits, directions = learner.passes(batch)
     p = torch.stack([each.softmax(dim=1) for each in logits]).mean(dim=0)
     rows = Beliefs(p, batch.labels)
-    weights = learner.regularizer.pair_weights(rows, rows, own(p), batch.progress)
+    weights = learner.regularizer.pair_weights(rows, rows, positives(p), batch.progress)
     others = ~torch.eye(len(p), dtype=torch.bool, device=p.device)
     selected = (weights > 0) & others
     true = true.to(p.device)

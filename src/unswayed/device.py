@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from unswayed.errors import UsageError
+from unswayed.processes import count
 
 
 def pick_device(name: str) -> torch.device:
@@ -17,6 +19,8 @@ def pick_device(name: str) -> torch.device:
         present.insert(0, "mps")
     if torch.cuda.is_available():
         present[:0] = [f"cuda:{n}" for n in range(torch.cuda.device_count())]
+    if count() > 1 and torch.cuda.is_available() and name in ("auto", "cuda"):
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name == "auto":
         return torch.device(present[0])
     if name not in (*present, "cuda" if torch.cuda.is_available() else "cpu"):

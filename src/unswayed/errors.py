@@ -34,5 +34,9 @@ class InterruptedRunError(RuntimeError):
         self.exit_code = 128 + signal_number
 
 
+class LostProcessError(RuntimeError):
+    """Another process of the same training failed, or does not answer."""
+
+
 class DamagedFileError(ValueError):
     """A file of a run is missing or damaged."""

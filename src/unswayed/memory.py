@@ -16,7 +16,7 @@ class Memory(nn.Module):
         num_samples: int,
         *shape: int,
         fill: float = 0.0,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         device: torch.device | None = None,
     ) -> None:
         """Fill the memory.
@@ -25,7 +25,7 @@ class Memory(nn.Module):
             num_samples: N.
             *shape: of the value of a sample.
             fill: the initial value.
-            dtype: of the values.
+            dtype: of the values; PyTorch's default if not given.
             device: where they are kept.
         """
         super().__init__()

@@ -6,15 +6,21 @@ that loop to its end.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
+import unswayed
 from unswayed.build import assemble, make_trainer, prepare, resolve, settled
 from unswayed.data import CORRECTED, Dataset, Splits
 from unswayed.device import pick_device, threads
-from unswayed.errors import UsageError
+from unswayed.errors import LostProcessError, UsageError
+from unswayed.processes import first_does, from_first, is_first, noticing, of_all
 from unswayed.recipe import Recipe
 from unswayed.runs import Run
 from unswayed.runs.durable import durable, stop_on_signal
@@ -103,24 +109,26 @@ def fit(
     own = _splits(data)
     recipe = _recipe(recipe, overrides, own)
     path = None if run is None else Path(run)
-    if path is not None and (path / "recipe.toml").is_file():
-        yield from _again(recipe, Run(path), own)
+    if path is not None and from_first((path / "recipe.toml").is_file()):
+        yield from _again(recipe, _seen_by_all(path), own)
         return
     if path is not None and is_taken(path):
         raise UsageError(f"{path} is not empty and not a run folder; choose another")
     with threads(recipe.settings.threads):
         splits, noise = prepare(recipe, own)
-        resolved = resolve(recipe, splits)
+        _check_alike(recipe, splits)
+        resolved = from_first(resolve(recipe, splits))
         trainer = make_trainer(settled(recipe, resolved), splits)
         provenance = gather(trainer, noise, recipe, resolved)
-        path = path or new_folder(recipe.name)
-        made = Run.create(path, recipe, provenance, trainer.train, trainer.holdout)
-        yield from _kept(trainer, made, recipe, "new")
+        path = Path(from_first(str(path or new_folder(recipe.name))))
+        place = path
+        first_does(lambda: Run.create(place, recipe, provenance, trainer.train, trainer.holdout))
+        yield from _kept(trainer, _seen_by_all(path), recipe, "new")
 
 
 def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
     """Resume a run from its newest good state, and yield its events."""
-    if run.finished:
+    if from_first(run.finished):
         yield Opened(run, "finished")
         return
     known = run.provenance
@@ -132,6 +140,7 @@ def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
     with threads(known.hardware.threads):
         trainer, _ = assemble(recipe, _splits(data))
         run.check_data(trainer.splits)
+        _check_alike(recipe, trainer.splits)
         yield from _kept(trainer, run, recipe, "resumed")
 
 
@@ -151,16 +160,55 @@ def _again(recipe: Recipe, run: Run, data: Splits | None) -> Iterator[Event]:
 def _kept(
     trainer: Trainer, run: Run, recipe: Recipe, state: Literal["new", "resumed"]
 ) -> Iterator[Event]:
-    """Train to the end, and write everything into the run folder."""
-    with run.lock(), stop_on_signal() as stop:
-        if run.finished:  # by another process, since we looked
+    """Train to the end, and write everything into the run folder.
+
+    Of several processes that train together, the first one writes.
+    """
+    with ExitStack() as until_done, noticing():
+        first_does(lambda: until_done.enter_context(run.lock()))
+        stop = until_done.enter_context(stop_on_signal())
+        if from_first(run.finished):  # by another process, since we looked
             yield Opened(run, "finished")
             return
         if state == "resumed":
-            run.note_resumed()
+            first_does(run.note_resumed)
         yield Opened(run, state)
         yield from durable(trainer, run, stop)
         finish(trainer, run, recipe)
+
+
+def _check_alike(recipe: Recipe, splits: Splits) -> None:
+    """Refuse processes that would not train the same thing."""
+    mine = {
+        "version of unswayed": unswayed.__version__,
+        "version of PyTorch": torch.__version__,
+        "recipe": recipe.key(),
+        "training data": splits.train.fingerprint(),
+        "test data": splits.test and splits.test.fingerprint(),
+    }
+    for number, theirs in enumerate(of_all(mine)):
+        differing = [name for name, value in mine.items() if theirs[name] != value]
+        if differing and is_first():
+            raise UsageError(
+                f"process {number} has another {' and another '.join(differing)} than process 0; "
+                "all processes must train the same recipe on the same data, with the same versions"
+            )
+        if differing:
+            raise LostProcessError("the first process refused to go on")
+
+
+def _seen_by_all(path: Path) -> Run:
+    """Return the run, which the first process has made and all must see."""
+    hosts = of_all(None if (path / "recipe.toml").is_file() else socket.gethostname())
+    blind = [f"process {number} on {host}" for number, host in enumerate(hosts) if host]
+    if blind and is_first():
+        raise UsageError(
+            f"{', '.join(blind)} cannot see the run folder {path.absolute()}; put it on a disk "
+            "that all machines share, with --run-folder"
+        )
+    if blind:
+        raise LostProcessError("the first process refused to go on")
+    return Run(path)
 
 
 def _recipe(recipe: Recipe | str | Path, overrides: tuple[str, ...], data: Splits | None) -> Recipe:

@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from unswayed import __version__
+from unswayed.cli.together import leave, report, speaks, together
 from unswayed.errors import (
     DamagedFileError,
     InterruptedRunError,
+    LostProcessError,
     NonFiniteLossError,
     UsageError,
 )
@@ -102,7 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run() -> int:
         args = parsed(argv)
-        return int(args.run_verb(args))
+        with together(args.verb):
+            return int(args.run_verb(args))
 
     return run_safely(run)
 
@@ -116,15 +119,15 @@ def run_safely(verb: Callable[[], int]) -> int:
             print(end="", flush=True)  # a disk that is full is noticed here, not at Python's end
             return code
     except UsageError as error:
-        return _fail(str(error), 2)
+        return _fail(error, 2)
     except InterruptedRunError as stopped:
-        return _fail(str(stopped), stopped.exit_code)
+        return _fail(stopped, stopped.exit_code)
     except BrokenPipeError:  # no failure: `entry` leaves without a word
         raise
-    except (NonFiniteLossError, DamagedFileError, OSError) as error:
-        return _fail(str(error), 1)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+    except (NonFiniteLossError, DamagedFileError, LostProcessError, OSError) as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt as error:
+        return _fail(error, 130)
 
 
 def _note(message: Warning | str, *_where: object, **_more: object) -> None:
@@ -132,8 +135,9 @@ def _note(message: Warning | str, *_where: object, **_more: object) -> None:
     print(f"unswayed: note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"unswayed: {message}", file=sys.stderr)
+def _fail(error: BaseException, code: int) -> int:
+    if speaks(error):
+        report("interrupted" if isinstance(error, KeyboardInterrupt) else str(error))
     return code
 
 
@@ -148,4 +152,5 @@ def entry() -> None:
         # Python flushes once more at its end, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE if isinstance(error, BrokenPipeError) else 1
+    leave(code)
     sys.exit(code)

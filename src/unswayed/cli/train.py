@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("overrides", nargs="*", metavar="RECIPE key=value")
-    parser.add_argument("--run", metavar="DIR", help="the run folder (default: a new one in runs/)")
+    # torchrun takes --run for one of its own options, also behind `-m unswayed train`.
+    parser.add_argument(
+        "--run",
+        "--run-folder",
+        metavar="DIR",
+        help="the run folder (default: a new one in runs/); behind torchrun write --run-folder",
+    )
     parser.add_argument(
         "--minutes", type=float, help=f"for the plan of the recipe cpu/auto ({MINUTES:g})"
     )

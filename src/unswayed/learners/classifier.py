@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unswayed.models import Backbone
+from unswayed.processes import whole
 from unswayed.regularizers.pairs import single
 
 
@@ -67,9 +68,10 @@ class Classifier(Network):
     def head_of(self, features: Tensor) -> Tensor:
         """Return logits (B, K) of features (B, F).
 
-        They have single precision even under autocast: losses need it near p = 0 and p = 1.
+        They have single precision even under autocast: losses need it near p = 0 and p = 1. Where
+        several processes share a batch, they come back for all its rows.
         """
-        return single(self.head(features))
+        return whole(single(self.head(features)))
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits (B, K) of float images in [0, 1], or of uint8 images."""

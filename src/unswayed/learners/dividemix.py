@@ -125,7 +125,7 @@ class DivideMix(Learner):
         target = torch.where(labelled[:, None], refined, guess.mean(dim=0))  # eq. 7
         target = sharpened(target, self.temperature).repeat(2, 1)  # for both views
         mix = draw_mix(batch, self.alpha, self.run_seed, f"dividemix {k}", copies=2)
-        log_p = F.log_softmax(self.classifier.members[k](mix(x)), dim=1)  # (2B, K)
+        log_p = F.log_softmax(self.classifier.members[k](mix.images(x)), dim=1)  # (2B, K)
         p, target = log_p.exp(), mix(target)
         mask = labelled.repeat(2).to(p.dtype)
         cross_entropy = -(target * log_p).sum(dim=1)

@@ -124,7 +124,7 @@ class ELRPlus(Learner):
         if self.sharpen_labels:
             labels = labels * t
             labels = labels / labels.sum(dim=1, keepdim=True).clamp_min(1e-12)
-        log_p = F.log_softmax(self.online[k](mix(batch.views.weak[0])), dim=1)
+        log_p = F.log_softmax(self.online[k](mix.images(batch.views.weak[0])), dim=1)
         p = log_p.exp().clamp(EPS, 1 - EPS)
         aligned = (t * p).sum(dim=1).clamp(max=1 - EPS)
         return -(labels * log_p).sum(dim=1).mean(), torch.log1p(-aligned).mean()

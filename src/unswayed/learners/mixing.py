@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unswayed.processes import own, whole
 from unswayed.randomness import bits, uniform
 from unswayed.types import Batch
 
@@ -25,6 +26,10 @@ class Mix(NamedTuple):
     def __call__(self, x: Tensor) -> Tensor:
         """Return the mixture of rows (n, ...)."""
         return torch.lerp(x[self.partner], x, self.share)
+
+    def images(self, x: Tensor) -> Tensor:
+        """Return the mixture of images; partners may be those of another process."""
+        return own(self(whole(x)))
 
 
 def draw_mix(batch: Batch, alpha: float, seed: int, purpose: str, copies: int = 1) -> Mix:

@@ -44,7 +44,7 @@ class Mixup(Learner):
     def forward(self, batch: Batch) -> Terms:
         """Return the mixed loss; a sample's record is that of the mixture it dominates."""
         mix = draw_mix(batch, self.alpha, self.run_seed, "mixup")
-        logits: Tensor = self.classifier(mix(batch.views.weak[0]))
+        logits: Tensor = self.classifier(mix.images(batch.views.weak[0]))
         own = self.loss(logits, batch.labels, batch.index)
         other = self.loss(logits, batch.labels[mix.partner], batch.index)
         total = (mix.share * own + (1 - mix.share) * other).mean()

@@ -16,8 +16,9 @@ from unswayed.frameworks import Framework
 from unswayed.learners import Classifier, Learner, register
 from unswayed.learners.correction import Correction, Targets, expected
 from unswayed.losses import Loss
+from unswayed.processes import keys, mean_over_rows, own
 from unswayed.regularizers import Regularizer
-from unswayed.regularizers.pairs import own, single
+from unswayed.regularizers.pairs import positives, single
 from unswayed.schedules import value_at
 from unswayed.types import Batch, Beliefs, Overview, Pairs, Terms, ViewKind
 
@@ -133,12 +134,12 @@ class Regularized(Learner):
         images = [self.classifier.normalize(x) for x in (*weak, *batch.views.strong)]
         features = self.classifier.backbone(torch.cat(images)).chunk(len(images))
         labelled = features[:1] if weak else features
-        logits = [single(self.classifier.head(each)) for each in labelled]
+        logits = [self.classifier.head_of(each) for each in labelled]
         return logits, self._pairs(features[-2:], images[-2:])
 
     def _pairs(self, features: Sequence[Tensor], images: Sequence[Tensor]) -> list[Pairs]:
         assert self.framework is not None
-        return [Pairs(single(q), single(z)) for q, z in self.framework(features, images)]
+        return [Pairs(single(q), keys(single(z))) for q, z in self.framework(features, images)]
 
     def _terms(self, batch: Batch, logits: list[Tensor], directions: list[Pairs]) -> Terms:
         each = [self._label_losses(batch, of_view) for of_view in logits]
@@ -147,10 +148,12 @@ class Regularized(Learner):
         parts = {"label": label.detach()}
         if self.framework is not None and self.regularizer is not None:
             p = torch.stack([of_view.detach().softmax(dim=1) for of_view in logits]).mean(dim=0)
-            rows, positive = Beliefs(p, batch.labels), own(p)
-            weights = self.regularizer.pair_weights(rows, rows, positive, batch.progress)  # (B, B)
+            every = Beliefs(p, batch.labels)
+            rows, positive = Beliefs(*map(own, every)), own(positives(p))
+            weights = self.regularizer.pair_weights(rows, every, positive, batch.progress)
             contrast = self.regularizer(directions, weights, positive)
             contrast = contrast + self.framework.repulsion(directions, weights > 0, positive)
+            contrast = mean_over_rows(contrast)
             total = label + value_at(self.regularizer.weight, batch.progress) * contrast
             parts["contrast"] = contrast.detach()
         return Terms(total, parts, losses.detach(), torch.stack(logits).mean(dim=0).detach())

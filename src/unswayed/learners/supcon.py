@@ -12,6 +12,7 @@ from torch import Tensor
 from unswayed.frameworks.heads import projector
 from unswayed.frameworks.simsiam import Widths
 from unswayed.learners import Classifier, Learner, register
+from unswayed.processes import whole
 from unswayed.regularizers.pairs import single
 from unswayed.types import Batch, Positive, Terms
 
@@ -46,10 +47,10 @@ class SupCon(Learner):
         u = torch.cat(
             [self.projector(net.backbone(net.normalize(x))) for x in batch.views.strong]
         )  # (2B, D)
-        contrast = supcon_loss(u, batch.labels.repeat(2), self.temperature)
+        contrast = supcon_loss(whole(u), batch.labels.repeat(2), self.temperature)
         with torch.no_grad():
             features = net.backbone(net.normalize(batch.views.weak[0]))
-        logits = single(net.head(features))
+        logits = net.head_of(features)
         losses = F.cross_entropy(logits, batch.labels, reduction="none")
         parts = {"label": losses.detach().mean(), "contrast": contrast.detach()}
         return Terms(contrast + losses.mean(), parts, losses.detach(), logits.detach())

@@ -13,7 +13,7 @@ from unswayed.regularizers import (
     normalised_weights,
     register,
 )
-from unswayed.regularizers.pairs import agreement, own
+from unswayed.regularizers.pairs import agreement, positives
 from unswayed.schedules import NonNegativeSchedule, ThresholdSchedule, value_at
 from unswayed.types import Beliefs
 
@@ -48,7 +48,7 @@ def ctrr_loss(
         clamp: "similarity" (S ≤ 1-1e-4), or "coordinate" as in the published code.
         pair_weight: weigh a selected pair by p_i·p_j ("soft") or by 1 ("hard").
     """
-    positive = own(p)
+    positive = positives(p)
     weights = normalised_weights(agreement(p, p), positive, tau, pair_weight)
     return contrast(q, z, weights, positive, form=form, clamp=clamp)
 

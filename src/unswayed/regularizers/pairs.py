@@ -25,7 +25,7 @@ def single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
-def own(rows: Tensor) -> Tensor:
+def positives(rows: Tensor) -> Tensor:
     """Return the positives of rows that are their own keys: sample i belongs to key i, (B,)."""
     return torch.arange(len(rows), device=rows.device)
 

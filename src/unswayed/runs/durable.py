@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from unswayed.errors import InterruptedRunError
+from unswayed.processes import copied_from_first, count, first_does, from_first, is_first, largest
 from unswayed.runs.run import Run
 from unswayed.runs.summary import best
 from unswayed.training.trainer import Trainer
@@ -26,18 +27,26 @@ from unswayed.types import Epoch, Metrics, Step
 STOPPING = b"unswayed: stopping after this step and saving; press Ctrl-C again to stop now\n"
 
 
+ECHO_SECONDS = 2.0
+"""Ctrl-C reaches a process from the terminal and, a moment later, from torchrun."""
+
+
 class StopRequest:
     """Remembers the first SIGINT or SIGTERM. A second SIGINT interrupts at once."""
 
     signal_number = 0
+    at = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal."""
         if self.signal_number and number == signal.SIGINT:
+            if count() > 1 and time.monotonic() - self.at < ECHO_SECONDS:
+                return
             raise KeyboardInterrupt
-        self.signal_number = number
+        self.signal_number, self.at = number, time.monotonic()
         # Of a grid, the process that watches the workers says it for all.
-        if number == signal.SIGINT and multiprocessing.parent_process() is None:
+        alone = multiprocessing.parent_process() is None and is_first()
+        if number == signal.SIGINT and alone:
             with suppress(OSError):  # print is not safe here: it may be what was interrupted
                 os.write(2, b"\n" * os.isatty(2) + STOPPING)
 
@@ -67,8 +76,11 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
         stop: if it holds a signal, the state is saved and the training stops.
     """
     rows = _restore(trainer, run)
+    writes = is_first()
 
     def save() -> None:
+        if not writes:
+            return
         tensors, plain = trainer.state()
         known = [row.model_dump(exclude_none=True) for row in rows]
         run.write_checkpoint(tensors, {**plain, "metrics": known})
@@ -77,24 +89,28 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
     for event in trainer.events():
         if isinstance(event, Epoch):
             rows.append(event.metrics)
-            _keep_epoch(trainer, run, event, rows)
+            if writes:
+                _keep_epoch(trainer, run, event, rows)
         minutes = (time.monotonic() - saved) / 60
         if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
             save()
             saved = time.monotonic()
         yield event
-        if stop.signal_number and trainer.epoch < trainer.settings.epochs:
+        if trainer.epoch == trainer.settings.epochs:
+            continue
+        if number := largest(stop.signal_number):
             save()
             where = f"epoch {trainer.epoch + 1}, step {trainer.step}"
             raise InterruptedRunError(
                 f"stopped at {where}; nothing is lost. Go on with: unswayed resume {run.path}",
-                stop.signal_number,
+                number,
             )
 
 
 def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
     """Load the newest good state, and return the metrics up to it."""
-    tensors, plain, damaged = run.newest_state()
+    tensors, plain, damaged = first_does(run.newest_state) or ({}, {}, [])
+    tensors, plain = copied_from_first(tensors), from_first(plain)
     for name in damaged:
         warnings.warn(
             f"the checkpoint {name} is damaged and was set aside; going on from an older state",
@@ -103,7 +119,7 @@ def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
     if tensors:
         trainer.load_state(tensors, plain)
     rows = [Metrics(**row) for row in plain.get("metrics", [])]
-    run.rewind(trainer.epoch, rows)
+    first_does(lambda: run.rewind(trainer.epoch, rows))
     return rows
 
 

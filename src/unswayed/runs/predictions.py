@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from unswayed import files
+from unswayed.processes import is_first
 from unswayed.training.measure import logits_and_features
 from unswayed.training.trainer import Trainer
 
@@ -49,17 +50,21 @@ def predict_all(trainer: Trainer) -> Predictions | None:
     keep = trainer.settings.predictions
     if keep == "none":
         return None
+    writes = is_first()  # the other processes help, and keep nothing
     logits: list[Tensor] = []
     features: list[Tensor] = []
     test: list[Tensor] = []
     with trainer.autocast():
         for seen, inner in logits_and_features(trainer.classifier, trainer.train):
-            logits.append(_half(seen))
-            if keep == "features":
+            if writes:
+                logits.append(_half(seen))
+            if writes and keep == "features":
                 features.append(_half(inner))
-        if features and trainer.splits.test is not None:
+        if keep == "features" and trainer.splits.test is not None:
             both = logits_and_features(trainer.classifier, trainer.splits.test)
-            test = [_half(inner) for _, inner in both]
+            test = [_half(inner) for _, inner in both if writes]
+    if not writes:
+        return None
     kept = (torch.cat(each) if each else None for each in (features, test))
     return Predictions(torch.cat(logits), *kept)
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 import unswayed
 from unswayed.noise import Noise, realised
+from unswayed.processes import count
 from unswayed.recipe import Recipe
 from unswayed.training.trainer import Trainer
 
@@ -61,6 +62,7 @@ class Hardware(Facts):
     cores: int | None
     threads: int
     platform: str
+    processes: int = 1
 
 
 class Software(Facts):
@@ -76,6 +78,7 @@ class Resumed(Facts):
 
     commit: str | None
     started: str
+    processes: int = 1
 
 
 class Resolved(Facts):
@@ -130,6 +133,7 @@ def gather(
             cores=os.cpu_count(),
             threads=torch.get_num_threads(),
             platform=platform.platform(),
+            processes=count(),
         ),
         software=Software(
             python=platform.python_version(), torch=torch.__version__, numpy=np.__version__

@@ -40,6 +40,7 @@ from unswayed.data import Dataset, Splits
 from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
+from unswayed.processes import count
 from unswayed.recipe import Recipe
 from unswayed.runs.predictions import FILE as PREDICTIONS
 from unswayed.runs.predictions import Predictions
@@ -345,7 +346,7 @@ class Run:
     def note_resumed(self) -> None:
         """Write into the provenance that the run was resumed, and with which commit."""
         known = self.provenance
-        again = Resumed(commit=commit(), started=now())
+        again = Resumed(commit=commit(), started=now(), processes=count())
         known = known.model_copy(update={"resumed": [*known.resumed, again]})
         files.write_json(self.path / "provenance.json", known.model_dump())
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from unswayed.data import Dataset, stratified_split
 from unswayed.data.stores import Store
 from unswayed.errors import UsageError
+from unswayed.processes import count, part
 from unswayed.randomness import permutation
 from unswayed.schedules import value_at
 from unswayed.training.settings import Settings
@@ -25,8 +26,8 @@ Rows = NDArray[np.int64]
 class Batches:
     """Makes the batch of any step of any epoch. It has no state, so a resume needs none.
 
-    Several processes share a batch: each gets a slice of its rows, and all slices together are the
-    batch that one process would see.
+    Several processes share a batch. Each makes the views of its own rows, and knows the labels of
+    all. Together they see the batch that one process would see.
     """
 
     def __init__(
@@ -36,8 +37,6 @@ class Batches:
         wanted: Sequence[ViewKind],
         settings: Settings,
         device: torch.device,
-        rank: int = 0,
-        ranks: int = 1,
     ) -> None:
         """Choose the held-out rows, and count the steps of an epoch.
 
@@ -47,11 +46,9 @@ class Batches:
             wanted: the views in a batch.
             settings: batch size, share held out, seed and size of images.
             device: where batches go.
-            rank: the number of this process, from 0.
-            ranks: how many processes there are.
         """
         self.train, self.policy, self.wanted = train, policy, tuple(wanted)
-        self.settings, self.device, self.rank, self.ranks = settings, device, rank, ranks
+        self.settings, self.device = settings, device
         self.rows, self.holdout = stratified_split(
             train.given, train.keys, settings.holdout, settings.seed, "holdout"
         )
@@ -74,10 +71,9 @@ class Batches:
         return self._order[1]
 
     def rows_of(self, epoch: int, step: int) -> Rows:
-        """Return the rows of a step that this process trains on."""
+        """Return the rows of a step."""
         size = self.settings.batch_size
-        whole = self.order(epoch)[step * size : (step + 1) * size]
-        return np.array_split(whole, self.ranks)[self.rank]
+        return self.order(epoch)[step * size : (step + 1) * size]
 
     def __call__(self, epoch: int, step: int) -> Batch:
         """Return the batch of a step, and start loading the next one."""
@@ -92,12 +88,12 @@ class Batches:
             step: from 0.
             following: rows that are loaded next, while the views of these are made.
         """
-        index = torch.from_numpy(rows)
-        images = self.train.images[index].to(self.device)
+        mine = rows[part(len(rows))]
+        images = self.train.images[torch.from_numpy(mine)].to(self.device)
         if following is not None and isinstance(self.train.images, Store):
-            self.train.images.prefetch(torch.from_numpy(following))
-        index = index.to(self.device)
-        views = self.policy(images, self.train.keys[rows], epoch, self.wanted)
+            self.train.images.prefetch(torch.from_numpy(following[part(len(following))]))
+        index = torch.from_numpy(rows).to(self.device)
+        views = self.policy(images, self.train.keys[mine], epoch, self.wanted)
         return Batch(views, self.given[index], index, epoch, self.progress(epoch, step))
 
     def shrunk(self, views: Views, epoch: int) -> Views:
@@ -125,5 +121,11 @@ def _steps(num_rows: int, settings: Settings) -> int:
         raise UsageError(
             f"the last batch of {num_rows} samples would hold one image, too few for batch norm; "
             f"set train.drop_last=true or another train.batch_size than {size}"
+        )
+    smallest = size if settings.drop_last else num_rows % size or size
+    if smallest < count():
+        raise UsageError(
+            f"a batch of {smallest} images is too small for {count()} processes; set a larger "
+            "train.batch_size, train.drop_last=true, or start fewer processes"
         )
     return num_rows // size if settings.drop_last else -(-num_rows // size)

@@ -14,6 +14,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from unswayed.errors import UsageError
+from unswayed.processes import from_first, total
 
 if TYPE_CHECKING:
     from unswayed.training.trainer import Trainer
@@ -53,20 +54,26 @@ class Flops:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Add the operations inside the block to the total."""
+        """Add the operations inside the block to the total, those of all processes."""
         with self._counter() as counter:
             yield
-        self.total += counter.get_total_flops()
+        self.total += total(counter.get_total_flops())
 
     @contextmanager
-    def counted_in_step(self, number: int) -> Iterator[None]:
-        """Count the operations inside the block, if this is the first step of an epoch."""
+    def counted_in_step(self, number: int, *, shared: bool = False) -> Iterator[None]:
+        """Count the operations inside the block, if this is the first step of an epoch.
+
+        Args:
+            number: of the step, from 0.
+            shared: whether every process computes a part of it, or all the same.
+        """
         if number > 0:
             yield
             return
         with self._counter() as counter:
             yield
-        self.step += counter.get_total_flops()
+        flops = counter.get_total_flops()
+        self.step += total(flops) if shared else flops
 
     @contextmanager
     def _counter(self) -> Iterator[FlopCounterMode]:
@@ -159,7 +166,7 @@ def epochs_within(budget: Budget, probe: Trainer) -> int:
             f"train.budget: one epoch takes {Budget(budget.kind, total(1))}, more than the whole "
             f"budget of {budget}; allow more, or choose a smaller model"
         )
-    return min(epochs, LONGEST)
+    return int(from_first(min(epochs, LONGEST)))  # each process measures other seconds
 
 
 def course(probe: Trainer, *, timed: bool = False) -> Callable[[int], float]:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from unswayed.data import Dataset
 from unswayed.learners import Classifier, Network
+from unswayed.processes import count, gathered, part, sizes
 
 Rows = NDArray[np.int64]
 BATCH, PIXELS = 1024, 2**20
@@ -49,7 +50,10 @@ def logits_and_features(net: Network, data: Dataset) -> Iterator[tuple[Tensor, T
 def _answers(
     net: nn.Module, ask: Callable[[Tensor], Tensor], data: Dataset, rows: Rows | None
 ) -> Iterator[Tensor]:
-    """Yield the outputs of a network for batches of images, in evaluation mode."""
+    """Yield the outputs of a network for batches of images, in evaluation mode.
+
+    Several processes share the work, and all of them get all outputs.
+    """
     rows = np.arange(len(data)) if rows is None else rows
     device = next(net.parameters()).device
     height, width = data.image_size
@@ -57,8 +61,12 @@ def _answers(
     was_training = net.training
     net.eval()
     try:
-        for start in range(0, len(rows), size):
-            yield ask(_load(data, rows[start : start + size], device)).cpu()
+        for start in range(0, len(rows), size * count()):
+            batch = rows[start : start + size * count()]
+            mine = batch[part(len(batch))]
+            seen = mine if len(mine) else batch[:1]  # networks refuse a batch without images
+            answer = ask(_load(data, seen, device)).cpu()[: len(mine)]
+            yield gathered(answer, sizes(len(batch)))
     finally:
         net.train(was_training)
 

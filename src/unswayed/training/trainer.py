@@ -7,6 +7,7 @@ log, show progress, save or stop early, write an ordinary `for` loop over them. 
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections import defaultdict
@@ -16,11 +17,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from unswayed import processes
 from unswayed.data import Splits
 from unswayed.errors import NonFiniteLossError
 from unswayed.learners import Learner, Network
+from unswayed.models.norms import share_norms
 from unswayed.optimizers import Optimizer
 from unswayed.schedules import Schedule
 from unswayed.training.batches import Batches, Rows
@@ -64,6 +68,10 @@ class Trainer:
         if settings.compile != "off":
             for part in learner.classifier.parts:
                 part.backbone.compile(mode=settings.compile)
+        self.model: nn.Module = self.learner
+        if processes.count() > 1:
+            share_norms(learner)
+            self.model = _shared(learner)
         self.batches = Batches(self.train, policy, learner.views, settings, self.device)
         self.rows, self.holdout = self.batches.rows, self.batches.holdout
         self.steps = self.batches.steps
@@ -128,7 +136,7 @@ class Trainer:
             self.flops.step = 0
         self.learner.train()
         self.learner.before_step(batch.progress)
-        with self.flops.counted_in_step(self.step):
+        with self.flops.counted_in_step(self.step, shared=True):
             terms = self._backward(batch)
         found = self._checked(terms, batch)
         with self.flops.counted_in_step(self.step):
@@ -147,9 +155,10 @@ class Trainer:
         """Run the learner forward and backward, and return its terms."""
         self.optimization.zero_grad()
         seen = replace(batch, views=self.batches.shrunk(batch.views, self.epoch))
-        with self.autocast():
-            terms: Terms = self.learner(seen)
-        terms.total.backward()  # type: ignore[no-untyped-call]
+        with self.autocast(), processes.sharing(len(batch.index)):
+            terms: Terms = self.model(seen)
+        # Gradients of several processes are averaged; those of their rows must be added up.
+        (terms.total * processes.count()).backward()  # type: ignore[no-untyped-call]
         return terms
 
     def _checked(self, terms: Terms, batch: Batch) -> dict[str, float]:
@@ -238,6 +247,18 @@ class Trainer:
         self.epoch, self.step, self.seconds = plain["epoch"], plain["step"], plain["seconds"]
         self.flops.total, self.flops.step = plain["flops"], plain["step_flops"]
         self.sums.update(plain["sums"])
+
+
+def _shared(learner: Learner) -> DistributedDataParallel:
+    """Return a learner whose gradients are averaged over processes.
+
+    If parameters may be unused, buckets of gradients are never arranged anew: a resumed training
+    adds up in the same order. Buffers are equal in all processes already.
+    """
+    known = inspect.signature(DistributedDataParallel).parameters
+    new = "forward_sync_buffers"  # its name since PyTorch 2.15
+    sync: dict[str, Any] = {new if new in known else "broadcast_buffers": False}
+    return DistributedDataParallel(learner, find_unused_parameters=True, **sync)
 
 
 def _average(classifier: Network, decay: float) -> AveragedModel:
