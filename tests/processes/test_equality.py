@@ -44,11 +44,11 @@ def heads_of(method: str) -> str:
 EVERY_METHOD = {name: f"method={name} {heads_of(name)}" for name in methods.names()}
 
 
-def traced(folder: Path, mode: str, cases: dict[str, str], processes: int = 1):
-    """Return what each case did, by name."""
-    out = folder / f"{mode}-{processes}"
+def traced(folder: Path, cases: dict[str, str], processes: int = 1):
+    """Return what each case, MODE/NAME, did in so many processes."""
+    out = folder / str(processes)
     out.mkdir()
-    words = [str(TRACE), str(out), mode, *(f"{k}={v}" for k, v in cases.items())]
+    words = [str(TRACE), str(out), *(f"{k}={v}" for k, v in cases.items())]
     start = [sys.executable] if processes == 1 else [*TORCHRUN, str(processes)]
     done = subprocess.run([*start, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -76,29 +76,38 @@ def furthest(one, many) -> float:
     return worst
 
 
-def check(tmp_path, mode, cases, numbers):
-    one = traced(tmp_path, mode, cases)
+def check(folder, mode, cases, numbers):
+    named = {f"{mode}/{name}": overrides for name, overrides in cases.items()}
+    one = traced(folder, named)
     for number in numbers:
-        many = traced(tmp_path, mode, cases, number)
-        apart = {name: furthest(one[name], many[name]) for name in cases}
+        many = traced(folder, named, number)
+        apart = {name: furthest(one[name], many[name]) for name in named}
         assert max(apart.values()) <= TOLERANCE[mode], (number, apart)
 
 
-def test_three_processes_train_what_one_does(tmp_path):
-    some = {
-        **{name: PAIRS[name] for name in ("simsiam-eq6", "simclr-eq6", "byol-eq6")},
-        **{name: EVERY_METHOD[name] for name in ("coteaching", "mixup")},
-    }
-    check(tmp_path, "shared", some, (3,))
+@pytest.fixture(scope="module")
+def one_and_three(tmp_path_factory):
+    """What some cases do in one process and in three; the last one does it as most code does."""
+    some = [(name, PAIRS[name]) for name in ("simsiam-eq6", "simclr-eq6", "byol-eq6")]
+    some += [(name, EVERY_METHOD[name]) for name in ("coteaching", "mixup")]
+    cases = {f"shared/{name}": overrides for name, overrides in some}
+    cases |= {f"{mode}/alone": PAIRS["simsiam-eq6"] for mode in ("frozen", "naive")}
+    folder = tmp_path_factory.mktemp("traces")
+    return traced(folder, cases), traced(folder, cases, 3)
 
 
-def test_pairs_of_a_process_alone_are_not_enough(tmp_path):
+def test_three_processes_train_what_one_does(one_and_three):
+    one, three = one_and_three
+    for mode, tolerance in TOLERANCE.items():
+        apart = {name: furthest(one[name], three[name]) for name in one if name.startswith(mode)}
+        assert max(apart.values()) <= tolerance, apart
+
+
+def test_pairs_of_a_process_alone_are_not_enough(one_and_three):
     """The usual way: this test shows that the others could fail."""
-    case = {"simsiam-eq6": PAIRS["simsiam-eq6"]}
-    one, two = traced(tmp_path, "frozen", case), traced(tmp_path, "naive", case, 2)
+    right, wrong = one_and_three[0]["frozen/alone"], one_and_three[1]["naive/alone"]
     gradients = [
-        {k: v for k, v in each["simsiam-eq6"].items() if k.startswith("gradient")}
-        for each in (one, two)
+        {k: v for k, v in each.items() if k.startswith("gradient")} for each in (right, wrong)
     ]
     assert furthest(*gradients) > 1e-3
 

@@ -1,9 +1,9 @@
 """Train each given case for 20 steps in double precision, and write what happened.
 
-    python trace.py OUT frozen|shared|naive NAME=OVERRIDES ...                 one process
-    torchrun --nproc-per-node 3 trace.py OUT frozen|shared|naive NAME=OVERRIDES ...  three of them
+    python trace.py OUT MODE/NAME=OVERRIDES ...                            one process
+    torchrun --nproc-per-node 3 trace.py OUT MODE/NAME=OVERRIDES ...       three of them
 
-"frozen" leaves batch norm in evaluation mode, "shared" normalises over all processes, "naive" does
+The mode "frozen" leaves batch norm in evaluation mode, "shared" normalises over all processes, "naive" does
 what people do: it forms pairs of a process's own rows, with batch norm as in "frozen".
 """
 
@@ -63,7 +63,7 @@ def attract_own_rows_only(learner) -> None:
     """Let every process contrast its own rows, as if there were no others."""
     regularizer = learner.regularizer
     weights, cost = regularizer.pair_weights, regularizer.forward
-    regularized.keys = lambda z: z
+    regularized.keys = lambda z: z  # the last case of a start, then: it stays
     regularizer.pair_weights = lambda rows, keys, positive, progress: weights(
         rows, rows, positives(rows.p), progress
     )
@@ -91,16 +91,18 @@ def trace(overrides: list[str], mode: str) -> dict[str, torch.Tensor]:
 
 
 def main() -> None:
-    out, mode, *cases = sys.argv[1:]
+    out, *cases = sys.argv[1:]
     warnings.filterwarnings("ignore", "Grad strides do not match bucket view strides")
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
     processes.start()
     for case in cases:
         name, _, overrides = case.partition("=")
-        found = trace(overrides.split(), mode)
+        found = trace(overrides.split(), name.partition("/")[0])
         if processes.is_first():
-            write_tensors(Path(out) / f"{name}.safetensors", found, {})
+            path = Path(out) / f"{name}.safetensors"
+            path.parent.mkdir(exist_ok=True)
+            write_tensors(path, found, {})
     processes.wait()
     processes.leave(0)
 
