@@ -33,7 +33,7 @@ from unswayed.build import assemble
 from unswayed.data import Dataset, Splits
 from unswayed.recipe import Recipe
 from unswayed.regularizers.ctrr import CTRR
-from unswayed.regularizers.pairs import own
+from unswayed.regularizers.pairs import positives
 from unswayed.training.trainer import Trainer
 from unswayed.types import Beliefs, Pairs
 
@@ -121,7 +121,7 @@ def pair_term(batch: int, classes: int) -> Callable[[], None]:
     regularizer, labels = CTRR(tau=TAU), p.argmax(dim=1)
 
     def work() -> None:
-        rows, positive = Beliefs(p, labels), own(p)
+        rows, positive = Beliefs(p, labels), positives(p)
         weights = regularizer.pair_weights(rows, rows, positive, 0.0)
         directions = [Pairs(*each) for each in zip(queries, keys, strict=True)]
         regularizer(directions, weights, positive).backward()
