@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
+        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims processes clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLO
 
 audit: $(VENV)/bench ## find wrong labels beside cleanlab, on data in $UNSWAYED_DATA; resumable, two hours of one core
 	$(BIN)/python benchmarks/audit.py --save results
+
+processes: $(VENV)/bench ## measure what several processes gain and what their messages cost, a quarter of an hour; leave it alone
+	$(BIN)/python benchmarks/processes.py --save results
 
 review-load: $(VENV)/dev ## measure the review page with 100,000 labels of 1,000 classes; needs Chromium, a quarter of an hour
 	$(BIN)/python benchmarks/review_load.py --save results

@@ -65,11 +65,8 @@ class _Normalise(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         exact = x.double() if x.dtype == torch.float64 else x.float()
         dims = [0, *range(2, x.dim())]
-        rows = exact.new_tensor([x.numel() / x.shape[1]])
-        first = processes.summed(torch.cat([exact.sum(dims), rows]))
-        rows, mean = first[-1], first[:-1] / first[-1]
+        rows, mean, var = _moments(exact, dims)
         centred = exact - _channels(mean, x)
-        var = processes.summed(centred.square().sum(dims)) / rows
         scale = (var + eps).rsqrt()
         normal = centred * _channels(scale, x)
         y = normal
@@ -95,6 +92,21 @@ class _Normalise(torch.autograd.Function):
         to_x = back - _channels(shift, grad) - normal * _channels(slope, grad)
         to_x = (to_x * _channels(scale, grad)).to(grad.dtype)
         return to_x, to_weight if rest else None, to_bias if ctx.has_bias else None, None  # type: ignore[attr-defined]
+
+
+def _moments(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return how many numbers a channel has in all processes, their means and their variances.
+
+    From the moments of each process, in one message; sums of squares would lose digits.
+    """
+    var, mean = torch.var_mean(x, dims, correction=0)
+    own = torch.cat([x.new_tensor([x.numel() / x.shape[1]]), mean, var])
+    parts = processes.gathered(own[None], [1] * processes.count())  # (processes, 1 + 2C)
+    rows, means, variances = parts[:, :1], *parts[:, 1:].chunk(2, dim=1)
+    share = rows / rows.sum()
+    mean = (share * means).sum(dim=0)
+    var = (share * (variances + (means - mean).square())).sum(dim=0)
+    return rows.sum(), mean, var
 
 
 def _channels(of: Tensor, like: Tensor) -> Tensor:
