@@ -38,5 +38,9 @@ class LostProcessError(RuntimeError):
     """Another process of the same training failed, or does not answer."""
 
 
+class ToldElsewhereError(LostProcessError):
+    """The first process failed, and says why."""
+
+
 class DamagedFileError(ValueError):
     """A file of a run is missing or damaged."""

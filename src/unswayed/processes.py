@@ -15,6 +15,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,7 +26,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from unswayed.errors import LostProcessError
+from unswayed.errors import LostProcessError, ToldElsewhereError
 
 T = TypeVar("T")
 
@@ -60,10 +61,15 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def fails_first() -> bool:
-    """Return whether no other process of this start has failed before."""
+def fails_first(*, after: float = 0.0) -> bool:
+    """Return whether no other process of this start has failed before.
+
+    Args:
+        after: seconds to wait for the others, if they may know better what has happened.
+    """
     place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     key = f"unswayed/failed/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+    time.sleep(after)
     try:
         store = dist.TCPStore(*place, is_master=False, timeout=timedelta(seconds=5))  # type: ignore[attr-defined]
         return int(store.add(key, 1)) == 1
@@ -200,11 +206,11 @@ def of_all(value: Any) -> list[Any]:
 def first_does(work: Callable[[], T]) -> T | None:
     """Let the first process do something alone, while the others wait; they get None.
 
-    If it fails, all fail: the first with its error, the others with `LostProcessError`.
+    If it fails, all fail: the first with its error, the others with `ToldElsewhereError`.
     """
     if not is_first():
         if from_first(None):
-            raise LostProcessError("the first process failed")
+            raise ToldElsewhereError("the first process failed")
         return None
     try:
         done = work()

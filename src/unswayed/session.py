@@ -19,7 +19,7 @@ import unswayed
 from unswayed.build import assemble, make_trainer, prepare, resolve, settled
 from unswayed.data import CORRECTED, Dataset, Splits
 from unswayed.device import pick_device, threads
-from unswayed.errors import LostProcessError, UsageError
+from unswayed.errors import ToldElsewhereError, UsageError
 from unswayed.processes import first_does, from_first, is_first, noticing, of_all
 from unswayed.recipe import Recipe
 from unswayed.runs import Run
@@ -194,7 +194,7 @@ def _check_alike(recipe: Recipe, splits: Splits) -> None:
                 "all processes must train the same recipe on the same data, with the same versions"
             )
         if differing:
-            raise LostProcessError("the first process refused to go on")
+            raise ToldElsewhereError("the first process refused to go on")
 
 
 def _seen_by_all(path: Path) -> Run:
@@ -207,7 +207,7 @@ def _seen_by_all(path: Path) -> Run:
             "that all machines share, with --run-folder"
         )
     if blind:
-        raise LostProcessError("the first process refused to go on")
+        raise ToldElsewhereError("the first process refused to go on")
     return Run(path)
 
 

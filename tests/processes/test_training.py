@@ -129,7 +129,7 @@ def test_three_processes_go_on_to_the_same_bits(tmp_path, how):
     assert apart(whole, broken) == 0
 
 
-def nodes(*calls):
+def nodes(*calls, start=("-m", "unswayed"), places=(None, None)):
     """Start one process for each call, as torchrun would on as many machines."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -138,15 +138,16 @@ def nodes(*calls):
     shared |= {"WORLD_SIZE": str(len(calls)), "TORCHELASTIC_RUN_ID": "test"}
     running = [
         subprocess.Popen(
-            [sys.executable, "-m", "unswayed", *words],
+            [sys.executable, *start, *words],
             stderr=subprocess.PIPE,
             text=True,
             env={**ENVIRONMENT, **shared, "RANK": str(rank)},
+            cwd=place,
         )
-        for rank, words in enumerate(calls)
+        for rank, (words, place) in enumerate(zip(calls, places, strict=True))
     ]
     said = "".join(each.communicate(timeout=120)[1] for each in running)
-    assert all(each.returncode for each in running)
+    assert all(each.returncode for each in running), said
     return [line for line in said.splitlines() if line.startswith("unswayed:")]
 
 
@@ -157,15 +158,38 @@ def test_machines_with_different_recipes_are_told_apart(tmp_path):
     assert "process 1 has another recipe" in told
 
 
+OWN_DATA = """
+import os, sys
+import numpy as np
+from unswayed import Dataset, processes, train
+from unswayed.cli import run_safely
+
+processes.start()
+images = np.full((40, 8, 8), int(os.environ["RANK"]), dtype=np.uint8)
+data = Dataset.from_arrays(images, np.arange(40) % 4)
+words = ("digits-ce", "train.epochs=1", "train.batch_size=8", "model.width=4")
+processes.leave(run_safely(lambda: int(train(*words, run=sys.argv[1], data=data).finished)))
+"""
+
+
+@pytest.mark.slow
+def test_machines_with_different_data_are_told_apart(tmp_path):
+    folder = str(tmp_path / "run")
+    (told,) = nodes((folder,), (folder,), start=("-c", OWN_DATA))
+    assert "process 1 has another training data than process 0" in told
+
+
 @pytest.mark.slow
 def test_machines_that_do_not_share_a_folder_are_told(tmp_path):
-    (told,) = nodes(
-        (*TRAIN, "--run-folder", str(tmp_path / "a")), (*TRAIN, "--run-folder", str(tmp_path / "b"))
-    )
+    places = [tmp_path / name for name in ("here", "there")]  # one path, two folders
+    for place in places:
+        place.mkdir()
+    words = (*TRAIN, "--run-folder", "run")
+    (told,) = nodes(words, words, places=places)
     assert "cannot see the run folder" in told
 
 
 @pytest.mark.slow
 def test_other_verbs_are_for_one_process():
-    (told,) = nodes(("list", "losses"))
+    (told,) = nodes(("list", "losses"), places=(None,))
     assert "unswayed list runs in one process" in told

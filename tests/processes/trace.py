@@ -3,8 +3,8 @@
     python trace.py OUT MODE/NAME=OVERRIDES ...                            one process
     torchrun --nproc-per-node 3 trace.py OUT MODE/NAME=OVERRIDES ...       three of them
 
-The mode "frozen" leaves batch norm in evaluation mode, "shared" normalises over all processes, "naive" does
-what people do: it forms pairs of a process's own rows, with batch norm as in "frozen".
+The mode "frozen" leaves batch norm in evaluation mode, "shared" normalises over all processes, and
+"naive" does what people do: it forms pairs of a process's own rows, with batch norm as in "frozen".
 """
 
 from __future__ import annotations

@@ -9,9 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from unswayed.errors import InterruptedRunError, UsageError
+from unswayed.errors import (
+    InterruptedRunError,
+    LostProcessError,
+    ToldElsewhereError,
+    UsageError,
+)
 
 VERBS = ("train", "resume")
+
+GRACE = 2.0
+"""Seconds that a process waits for another one to say what happened."""
 
 
 def is_torchrun() -> bool:
@@ -64,9 +72,12 @@ def speaks(error: BaseException) -> bool:
         return True
     from unswayed import processes
 
+    if isinstance(error, ToldElsewhereError):
+        return False
     if isinstance(error, InterruptedRunError):  # all stop, at the same step
         return processes.is_first()
-    return processes.fails_first()
+    # A process that lost another one does not know why; the other one may.
+    return processes.fails_first(after=GRACE if isinstance(error, LostProcessError) else 0)
 
 
 def report(message: str) -> None:
