@@ -20,7 +20,7 @@ from unswayed.build import assemble, make_trainer, prepare, resolve, settled
 from unswayed.data import CORRECTED, Dataset, Splits
 from unswayed.device import pick_device, threads
 from unswayed.errors import ToldElsewhereError, UsageError
-from unswayed.processes import first_does, from_first, is_first, noticing, of_all
+from unswayed.processes import count, first_does, from_first, is_first, noticing, of_all
 from unswayed.recipe import Recipe
 from unswayed.runs import Run
 from unswayed.runs.durable import durable, stop_on_signal
@@ -137,7 +137,9 @@ def go_on(run: Run, *, data: Data | None = None) -> Iterator[Event]:
         model = {**recipe.sections["model"], "weights": None}  # the state holds newer ones
         recipe = recipe.with_options("model", **model)
     recipe = settled(recipe, known.resolved.model_dump(exclude_none=True))
-    with threads(known.hardware.threads):
+    # As many threads as before give the same bits. Another number of processes has its own share.
+    same = known.hardware.processes == count()
+    with threads(known.hardware.threads if same else recipe.settings.threads):
         trainer, _ = assemble(recipe, _splits(data))
         run.check_data(trainer.splits)
         _check_alike(recipe, trainer.splits)
