@@ -1,9 +1,28 @@
-"""Values remembered for every sample, read and written by row."""
+"""What is remembered: a value for every sample, and what is known on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Self
+
 import torch
 from torch import Tensor, nn
+
+
+class KnownOnCPU(nn.Module):
+    """A module some of whose buffers stay on the CPU, because it decides by them what to do.
+
+    From a GPU, `if self.started:` would have to wait for everything it was given to do.
+    """
+
+    on_cpu: tuple[str, ...] = ()
+    """The names of these buffers."""
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name in self.on_cpu:
+            setattr(self, name, self.get_buffer(name).cpu())
+        return self
 
 
 class Memory(nn.Module):

@@ -16,6 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
 
 if TYPE_CHECKING:  # the command line shows progress without waiting for PyTorch
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
 MAX_SIDE = 2048
@@ -68,6 +70,11 @@ class Batch:
     index: Tensor  # (B,) rows of the data set, so that a loss may keep a memory by sample
     epoch: int
     progress: float  # share of the training that is done, in [0, 1)
+    rows: NDArray[np.int64] | None = None  # the same as `index`, on the CPU
+
+    def rows_on_cpu(self) -> NDArray[np.int64]:
+        """Return the rows, for draws that depend on them; a GPU is not waited for."""
+        return self.index.cpu().numpy() if self.rows is None else self.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from torch import nn
-
 from unswayed.learners.classifier import Classifier, Ensemble, Network
+from unswayed.memory import KnownOnCPU
 from unswayed.registry import Registry
 from unswayed.types import Batch, Overview, Terms, ViewKind
 
 __all__ = ["LEARNERS", "Classifier", "Ensemble", "Learner", "Network", "register"]
 
 
-class Learner(nn.Module, ABC):
+class Learner(KnownOnCPU, ABC):
     """A module whose forward turns a batch into named losses.
 
     `classifier` is what is evaluated, saved and shipped; everything else exists only while

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from unswayed.errors import UsageError
 from unswayed.losses import Loss
-from unswayed.memory import Memory
+from unswayed.memory import KnownOnCPU, Memory
 from unswayed.types import Fraction, Overview
 
 
@@ -45,10 +45,11 @@ class Correction:
             raise UsageError('weight="confidence" looks at no loss; leave out loss="current"')
 
 
-class Targets(nn.Module):
+class Targets(KnownOnCPU):
     """What every sample is trained towards: its given label until correction starts."""
 
     started: Tensor
+    on_cpu = ("started",)
 
     def __init__(self, options: Correction, num_samples: int, num_classes: int) -> None:
         super().__init__()

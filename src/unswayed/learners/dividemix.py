@@ -28,6 +28,7 @@ class DivideMix(Learner):
     classifier: Ensemble
     views = ("weak", "weak")
     divided: Tensor
+    on_cpu = ("divided",)
 
     def __init__(
         self,

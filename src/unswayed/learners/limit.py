@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.errors import UsageError
 from unswayed.learners import Classifier, Learner, register
 from unswayed.randomness import normal, uniform
@@ -86,10 +87,10 @@ class LIMIT(Learner):
     def _noise(self, batch: Batch, like: Tensor) -> Tensor | float:
         if not self.sample:
             return 0.0
-        where = (batch.epoch, batch.index.cpu().numpy()[:, None], np.arange(like.shape[1]))
+        where = (batch.epoch, batch.rows_on_cpu()[:, None], np.arange(like.shape[1]))
         if self.distribution == "laplace":
             u = uniform(self.run_seed, "limit", *where) - 0.5
             noise = -np.sign(u) * np.log1p(-2 * np.abs(u)) / self.precision
         else:
             noise = normal(self.run_seed, "limit", *where) * np.sqrt(0.5 / self.precision)
-        return torch.from_numpy(noise).to(like)
+        return sent(torch.from_numpy(noise).to(like.dtype), like.device)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.processes import own, whole
 from unswayed.randomness import bits, uniform
 from unswayed.types import Batch
@@ -44,9 +45,9 @@ def draw_mix(batch: Batch, alpha: float, seed: int, purpose: str, copies: int = 
     """
     from scipy.special import betaincinv  # slow to import, and few methods mix images
 
-    index = batch.index.cpu().numpy()
+    index = batch.rows_on_cpu()
     u = uniform(seed, f"{purpose} share", batch.epoch, index[0])
     share = float(betaincinv(alpha, alpha, u)[0])
     rows = np.arange(copies)[:, None] * 2**32 + index
     order = np.argsort(bits(seed, f"{purpose} partner", batch.epoch, rows.ravel()), kind="stable")
-    return Mix(max(share, 1 - share), torch.from_numpy(order).to(batch.index.device))
+    return Mix(max(share, 1 - share), sent(torch.from_numpy(order), batch.index.device))

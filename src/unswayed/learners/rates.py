@@ -6,16 +6,17 @@ from typing import Annotated, Any, Literal
 
 import torch
 from annotated_types import Ge, Lt
-from torch import Tensor, nn
+from torch import Tensor
 
 from unswayed.errors import UsageError
+from unswayed.memory import KnownOnCPU
 from unswayed.noise.estimate import confident_noise, mixture_rate
 from unswayed.types import Overview
 
 RateOption = Literal["estimate", "known"] | Annotated[float, Ge(0), Lt(1)]
 
 
-class NoiseRate(nn.Module):
+class NoiseRate(KnownOnCPU):
     """A noise rate that a run can find out by itself.
 
     "estimate" compares the held-out given labels with the network's predictions, which are right
@@ -25,6 +26,7 @@ class NoiseRate(nn.Module):
     """
 
     value: Tensor
+    on_cpu = ("value",)
 
     def __init__(self, source: float | str, known_rate: float | None) -> None:
         super().__init__()

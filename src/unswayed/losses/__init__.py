@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from unswayed.memory import KnownOnCPU
 from unswayed.registry import Registry
 from unswayed.types import Overview
 
 
-class Loss(nn.Module, ABC):
+class Loss(KnownOnCPU, ABC):
     """A label loss. What it remembers is a buffer, and changes in training mode only."""
 
     run_seed: int = 0

@@ -34,9 +34,13 @@ def backward_correction(
         matrix: (K, K) T, whose row i holds the probabilities of the labels given to class i.
         reduction: "none", "mean" or "sum".
     """
-    weights = torch.linalg.inv(matrix).to(logits)[target]  # (B, K)
+    return reduced(_weighted(logits, target, torch.linalg.inv(matrix)), reduction)
+
+
+def _weighted(logits: Tensor, target: Tensor, inverse: Tensor) -> Tensor:
+    weights = inverse.to(logits)[target]  # (B, K)
     log_p = F.log_softmax(logits, dim=1).clamp_min(LOG_FLOOR)
-    return reduced(-(weights * log_p).sum(dim=1), reduction)
+    return -(weights * log_p).sum(dim=1)
 
 
 @register("backward", paper="Patrini et al., CVPR 2017, theorem 1")
@@ -60,7 +64,8 @@ class Backward(Corrected):
 
     def corrected(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return (B,)."""
-        return backward_correction(logits, labels, self.matrix, reduction="none")
+        # T can be inverted, and asking a GPU whether it was would wait for it.
+        return _weighted(logits, labels, torch.linalg.inv_ex(self.matrix).inverse)
 
 
 def invertible(matrix: Matrix) -> Matrix:

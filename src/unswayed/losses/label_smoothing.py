@@ -37,6 +37,7 @@ class LabelSmoothing(Loss):
     """Cross entropy against (1 - r) e_y + r/K; a negative r suits much noise."""
 
     started: Tensor
+    on_cpu = ("started",)
 
     def __init__(self, r: SmoothingRate = 0.1, start: Fraction = 0.0) -> None:
         """Store the options.

@@ -128,6 +128,7 @@ class Posterior(Loss):
 
     matrix: Tensor  # (K, K) T
     estimated: Tensor
+    on_cpu = ("estimated",)
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.losses import Loss, register
 from unswayed.randomness import normal
 from unswayed.types import Fraction, NonNegative, Overview
@@ -18,6 +19,7 @@ class SLN(Loss):
 
     step: Tensor
     shaking: Tensor
+    on_cpu = ("step", "shaking")
 
     def __init__(self, run_seed: int = 0, sigma: NonNegative = 1.0, until: Fraction = 1.0) -> None:
         """Store the options.
@@ -51,4 +53,4 @@ class SLN(Loss):
         batch, classes = logits.shape
         rows = np.arange(batch) if index is None else index.cpu().numpy()
         n = normal(self.run_seed, "sln", self.step.item(), rows[:, None], np.arange(classes))
-        return torch.from_numpy(n).to(logits)
+        return sent(torch.from_numpy(n).to(logits.dtype), logits.device)

@@ -35,6 +35,7 @@ class Corrected(Loss):
 
     matrix: Tensor  # (K, K) T
     estimated: Tensor
+    on_cpu = ("estimated",)
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unswayed.data import Dataset, stratified_split
 from unswayed.data.stores import Store
+from unswayed.device import sent
 from unswayed.errors import UsageError
 from unswayed.processes import count, part
 from unswayed.randomness import permutation
@@ -89,12 +90,12 @@ class Batches:
             following: rows that are loaded next, while the views of these are made.
         """
         mine = rows[part(len(rows))]
-        images = self.train.images[torch.from_numpy(mine)].to(self.device)
+        images = sent(self.train.images[torch.from_numpy(mine)], self.device)
         if following is not None and isinstance(self.train.images, Store):
             self.train.images.prefetch(torch.from_numpy(following[part(len(following))]))
-        index = torch.from_numpy(rows).to(self.device)
+        index = sent(torch.from_numpy(rows), self.device)
         views = self.policy(images, self.train.keys[mine], epoch, self.wanted)
-        return Batch(views, self.given[index], index, epoch, self.progress(epoch, step))
+        return Batch(views, self.given[index], index, epoch, self.progress(epoch, step), rows)
 
     def shrunk(self, views: Views, epoch: int) -> Views:
         """Return the views at the image size of this epoch."""

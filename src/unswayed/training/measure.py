@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unswayed.data import Dataset
+from unswayed.device import sent
 from unswayed.learners import Classifier, Network
 from unswayed.processes import count, gathered, part, sizes
 
@@ -72,7 +73,7 @@ def _answers(
 
 
 def _load(data: Dataset, rows: Rows, device: torch.device) -> Tensor:
-    images = data.images[torch.from_numpy(rows)].to(device)
+    images = sent(data.images[torch.from_numpy(rows)], device)
     return (images.float() / 255).contiguous(memory_format=torch.channels_last)
 
 

@@ -18,10 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from unswayed import processes
 from unswayed.data import Splits
+from unswayed.device import sent
 from unswayed.errors import NonFiniteLossError
 from unswayed.learners import Learner, Network
 from unswayed.models.norms import share_norms
@@ -76,7 +77,7 @@ class Trainer:
         self.rows, self.holdout = self.batches.rows, self.batches.holdout
         self.steps = self.batches.steps
         self.optimization = Optimization(self.learner, optimizer, schedule, settings, self.steps)
-        self.average = _average(learner.classifier, settings.ema) if settings.ema else None
+        self.average = _Average(learner.classifier, settings.ema) if settings.ema else None
         self.measurement = Measurement(self.train, self.test, self.rows, self.holdout)
         self.flops = Flops(compiled=settings.compile != "off")
         self.epoch = self.step = 0
@@ -166,7 +167,8 @@ class Trainer:
         norm = self.optimization.clip()
         named = {"total": terms.total.detach(), **terms.parts, "norm": norm}
         # All numbers at once: each of them alone would let the CPU wait for a GPU.
-        values = torch.stack([value.to(norm) for value in named.values()]).tolist()
+        single = [sent(value, norm.device).to(norm.dtype) for value in named.values()]
+        values = torch.stack(single).tolist()
         found: dict[str, float] = dict(zip(named, values, strict=True))
         finite = math.isfinite(found["total"])
         if not (finite and math.isfinite(found.pop("norm"))):
@@ -261,7 +263,28 @@ def _shared(learner: Learner) -> DistributedDataParallel:
     return DistributedDataParallel(learner, find_unused_parameters=True, **sync)
 
 
-def _average(classifier: Network, decay: float) -> AveragedModel:
-    """Return a moving average of a network's weights and buffers."""
-    moving = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
-    return AveragedModel(classifier, multi_avg_fn=moving, use_buffers=True)
+class _Average(AveragedModel):
+    """A moving average of a network's weights and buffers; it begins with those of the first step.
+
+    PyTorch's own sends the number of steps to a GPU in every step, and waits for it.
+    """
+
+    def __init__(self, network: Network, decay: float) -> None:
+        super().__init__(network, use_buffers=True)
+        self.decay = decay
+
+    @torch.no_grad()
+    def update_parameters(self, model: nn.Module) -> None:
+        """Move towards a network."""
+        both = ([*net.parameters(), *net.buffers()] for net in (self.module, model))
+        pairs: list[tuple[Tensor, Tensor]] = list(zip(*both, strict=True))
+        real = [(moved, new) for moved, new in pairs if moved.is_floating_point()]
+        counts = [(moved, new) for moved, new in pairs if not moved.is_floating_point()]
+        if self.n_averaged == 0:
+            for moved, new in pairs:
+                moved.copy_(new)
+        else:
+            torch._foreach_lerp_([m for m, _ in real], [n for _, n in real], 1 - self.decay)
+            for moved, new in counts:
+                moved.copy_(moved * self.decay + new * (1 - self.decay))
+        self.n_averaged += 1

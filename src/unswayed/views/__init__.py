@@ -29,7 +29,7 @@ class View(ABC):
 
         Args:
             x: (B, C, H, W) floats in [0, 1]; left untouched.
-            u: (B, draws) in [0, 1).
+            u: (B, draws) in [0, 1), on the CPU: to choose among images, no GPU is waited for.
         """
 
     def kinds(self, u: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from unswayed.device import sent
+
 LUMA = (0.2989, 0.587, 0.114)
 
 
@@ -128,7 +130,7 @@ def adjust_hue_(x: Tensor, shift: Tensor) -> Tensor:
     hue.sub_(hue.floor())
     # Green and blue rise from the lowest by a trapezoid around a third and two thirds of a turn;
     # red falls from the highest by one around a half.
-    middle = torch.tensor([1 / 2, 1 / 3, 2 / 3], dtype=x.dtype, device=x.device)[:, None, None]
+    middle = constants((1 / 2, 1 / 3, 2 / 3), x)[:, None, None]
     torch.sub(hue[:, None], middle, out=x).abs_().mul_(-6).add_(2).clamp_(0, 1)
     x.mul_(chroma[:, None])
     torch.sub(high, r, out=r)
@@ -145,13 +147,18 @@ def colour_maps(brightness: Tensor, contrast: Tensor, saturation: Tensor, hue: T
     """
     eye = torch.eye(3, dtype=brightness.dtype, device=brightness.device)
     b, c, s, h = (each[:, None, None] for each in (brightness, contrast, saturation, hue))
-    luma = torch.tensor(LUMA, dtype=eye.dtype, device=eye.device).expand(3, 3)
-    axis = torch.tensor([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]], dtype=eye.dtype, device=eye.device)
+    luma = constants(LUMA, eye).expand(3, 3)
+    axis = constants((0.0, -1, 1, 1, 0, -1, -1, 1, 0), eye).view(3, 3)
     cos, sin = torch.cos(2 * math.pi * h), torch.sin(2 * math.pi * h)
     turned = cos * eye + (1 - cos) / 3 + sin / math.sqrt(3) * axis
     return torch.stack(
         [b * eye, c * eye, s * eye + (1 - s) * luma, turned, eye.expand_as(turned)], dim=1
     )
+
+
+def constants(values: tuple[float, ...], like: Tensor) -> Tensor:
+    """Return numbers as a tensor of this kind, where it is."""
+    return sent(torch.tensor(values, dtype=like.dtype), like.device)
 
 
 def _blend_(x: Tensor, other: Tensor, factor: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.errors import UsageError
 from unswayed.types import Whole
 from unswayed.views import operations, register
@@ -45,6 +46,7 @@ class PaddedCrop(Crop):
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return (B, C, H, W)."""
+        u = sent(u, x.device)
         top, left = (u[:, 1:3] * (2 * self.padding + 1)).long().unbind(1)
         flip = u[:, 0] < self.flip
         return operations.padded_crop(x, self.padding, top, left, flip, self.edge)

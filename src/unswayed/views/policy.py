@@ -116,7 +116,7 @@ def _make(tasks: Sequence[Task], images: Tensor, parts: Sequence[slice]) -> None
         else:
             rows = task.order[part]
             x, u = images.index_select(0, rows), task.u[rows]
-        task.room[part].copy_(task.view(x / 255, u.to(images.device)))
+        task.room[part].copy_(task.view(x / 255, u))
 
     pieces = [(task, part) for task in tasks for part in parts]
     if len(parts) == 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.types import Positive, PositiveFraction
 from unswayed.views import operations, register
 from unswayed.views.crops import BOX_DRAWS, Crop, Flip, random_boxes
@@ -35,5 +36,6 @@ class ResizedCrop(Crop):
 
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return (B, C, H, W)."""
+        u = sent(u, x.device)
         boxes = random_boxes(u[:, 1:], (x.shape[2], x.shape[3]), self.area, self.ratio)
         return operations.resized_crop(x, *boxes, flip=u[:, 0] < self.flip)

@@ -9,6 +9,7 @@ import torch
 from annotated_types import Ge, Le
 from torch import Tensor
 
+from unswayed.device import sent
 from unswayed.errors import UsageError
 from unswayed.types import Count, Fraction, NonNegative, Positive, PositiveFraction
 from unswayed.views import View, register
@@ -81,17 +82,18 @@ class Strong(View):
     def __call__(self, x: Tensor, u: Tensor) -> Tensor:
         """Return (B, C, H, W)."""
         size = (x.shape[2], x.shape[3])
-        boxes = random_boxes(u[:, 13:], size, self.area, self.ratio)
-        x = ops.resized_crop(x, *boxes, flip=u[:, 0] < self.flip)
-        gray = u[:, 10] < self.grayscale
+        there = sent(u, x.device)
+        boxes = random_boxes(there[:, 13:], size, self.area, self.ratio)
+        x = ops.resized_crop(x, *boxes, flip=there[:, 0] < self.flip)
         if self.colour == "affine" and x.shape[1] == 3:
-            x = self._recolour(x, self._turns(u), u[:, 6:10], gray)
+            gray = there[:, 10] < self.grayscale
+            x = self._recolour(x, self._turns(there), there[:, 6:10], gray)
         else:
-            self._jitter(x, self._turns(u), u[:, 6:10])
-            rows = gray.nonzero().squeeze(1)
+            self._jitter(x, self._turns(u), there[:, 6:10])
+            rows = _where(u[:, 10] < self.grayscale, x)
             x[rows] = ops.grayscale(x[rows])
         if self.blur:
-            self._blur(x, (u[:, 11] < self.blur).nonzero().squeeze(1), u[:, 12])
+            self._blur(x, _where(u[:, 11] < self.blur, x), there[:, 12])
         return x
 
     def kinds(self, u: Tensor) -> Tensor:
@@ -123,25 +125,25 @@ class Strong(View):
 
     def _recolour(self, x: Tensor, turns: Tensor, strength: Tensor, gray: Tensor) -> Tensor:
         """Return images after all adjustments at once, each image's in an order of its own."""
-        factors = [self._factors(number, strength).to(x.device) for number in range(4)]
+        factors = [self._factors(number, strength) for number in range(4)]
         maps = ops.colour_maps(*factors)  # (B, 5, 3, 3), the last one changes nothing
         sample = torch.arange(len(x), device=x.device)
         matrix, offset = maps[:, 4], x.new_zeros(len(x), 3, 1)
         mean = x.mean(dim=(2, 3))[:, :, None]  # (B, 3, 1)
-        for turn in turns.T.to(x.device):  # (B,); `NONE` is the last
+        for turn in turns.T:  # (B,); `NONE` is the last
             brightness = ops.grayscale((matrix @ mean + offset)[..., None])[..., 0]  # (B, 1, 1)
             blend = torch.where(turn == CONTRAST, 1 - factors[CONTRAST], 0.0)[:, None, None]
             step = maps[sample, turn]
             matrix, offset = step @ matrix, step @ offset + blend * brightness
-        luma = torch.tensor(ops.LUMA, dtype=x.dtype, device=x.device).expand(3, 3)
-        chosen = torch.where(gray.to(x.device)[:, None, None], luma, maps[0, 4])
+        luma = ops.constants(ops.LUMA, x).expand(3, 3)
+        chosen = torch.where(gray[:, None, None], luma, maps[0, 4])
         matrix, offset = chosen @ matrix, chosen @ offset
         seen = torch.baddbmm(offset, matrix, x.flatten(2)).clamp_(0, 1)
         return seen.view_as(x)
 
     def _jitter(self, x: Tensor, turns: Tensor, strength: Tensor) -> None:
         """Adjust images in place, each in an order of its own."""
-        for turn in turns.T.cpu().numpy():  # (B,)
+        for turn in turns.T.numpy():  # (B,)
             for number in set(turn.tolist()) - {NONE}:
                 operation, _ = ADJUSTMENTS[number]
                 if self.jitter[number] == 0:
@@ -152,5 +154,10 @@ class Strong(View):
                     part = slice(rows[0], rows[-1] + 1)
                     operation(x[part], factor[part])
                 else:
-                    some = torch.from_numpy(rows).to(x.device)
+                    some = sent(torch.from_numpy(rows), x.device)
                     x[some] = operation(x[some], factor[some])
+
+
+def _where(chosen: Tensor, x: Tensor) -> Tensor:
+    """Return the rows that are chosen on the CPU, where the images are."""
+    return sent(chosen.nonzero().squeeze(1), x.device)
