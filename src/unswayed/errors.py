@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class UsageError(ValueError):
@@ -44,3 +45,10 @@ class ToldElsewhereError(LostProcessError):
 
 class DamagedFileError(ValueError):
     """A file of a run is missing or damaged."""
+
+
+class UnwritableFileError(OSError):
+    """A file cannot be written, because a disk is full for example. What was there is kept."""
+
+    def __init__(self, path: Path, reason: OSError) -> None:
+        super().__init__(f"{path} cannot be written: {reason.strerror or reason}")

@@ -26,12 +26,20 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from unswayed.errors import LostProcessError, ToldElsewhereError
+from unswayed.errors import (
+    InterruptedRunError,
+    LostProcessError,
+    NonFiniteLossError,
+    ToldElsewhereError,
+    UsageError,
+)
 
 T = TypeVar("T")
 
-PATIENCE = timedelta(minutes=30)
-"""How long a process waits for another one that loads data or evaluates."""
+PATIENCE = "UNSWAYED_PATIENCE"
+"""The variable with the minutes that a process waits for another one, which may load data."""
+
+MINUTES = "30"
 
 _LOST = re.compile(r"gloo|NCCL|Connection|[Tt]imed out|peer|store")
 
@@ -45,7 +53,18 @@ def start() -> None:
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
             backend += ",cuda:nccl"
-        dist.init_process_group(backend, timeout=PATIENCE)
+        dist.init_process_group(backend, timeout=_patience())
+
+
+def _patience() -> timedelta:
+    given = os.environ.get(PATIENCE, MINUTES)
+    try:
+        minutes = float(given)
+    except ValueError:
+        minutes = 0.0
+    if not 0 < minutes <= 60 * 24 * 30:
+        raise UsageError(f"{PATIENCE} is {given!r}; set it to a number of minutes, such as 30")
+    return timedelta(minutes=minutes)
 
 
 def wait() -> None:
@@ -226,6 +245,8 @@ def noticing() -> Iterator[None]:
     """Raise `LostProcessError` where a process does not answer any more."""
     try:
         yield
+    except (InterruptedRunError, LostProcessError, NonFiniteLossError):
+        raise  # they are RuntimeErrors as well, and may name any folder or sample
     except RuntimeError as error:  # what gloo and NCCL raise has no class of its own
         if count() > 1 and _LOST.search(str(error)):
             raise LostProcessError(
@@ -238,12 +259,13 @@ def copied_from_first(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return the first process's tensors; the others pass an empty dictionary."""
     if count() == 1:
         return tensors
-    shapes = from_first({name: (x.shape, x.dtype) for name, x in tensors.items()})
+    kinds = {name: (x.shape, str(x.dtype)) for name, x in tensors.items()}
     found = {}
-    for name, (shape, dtype) in shapes.items():
+    for name, (shape, kind) in from_first(kinds).items():
+        dtype = getattr(torch, kind.removeprefix("torch."))
         x = tensors[name].contiguous() if name in tensors else torch.empty(shape, dtype=dtype)
-        # Gloo knows no booleans; their bytes are numbers.
-        dist.broadcast(x.view(torch.uint8) if dtype == torch.bool else x, 0)
+        if x.numel():
+            dist.broadcast(x.reshape(-1).view(torch.uint8), 0)  # gloo does not know every kind
         found[name] = x
     return found
 

@@ -19,7 +19,7 @@ import unswayed
 from unswayed.build import assemble, make_trainer, prepare, resolve, settled
 from unswayed.data import CORRECTED, Dataset, Splits
 from unswayed.device import pick_device, threads
-from unswayed.errors import ToldElsewhereError, UsageError
+from unswayed.errors import ToldElsewhereError, UnwritableFileError, UsageError
 from unswayed.processes import count, first_does, from_first, is_first, noticing, of_all
 from unswayed.recipe import Recipe
 from unswayed.runs import Run
@@ -175,8 +175,14 @@ def _kept(
         if state == "resumed":
             first_does(run.note_resumed)
         yield Opened(run, state)
-        yield from durable(trainer, run, stop)
-        finish(trainer, run, recipe)
+        try:
+            yield from durable(trainer, run, stop)
+            finish(trainer, run, recipe)
+        except UnwritableFileError as error:
+            raise OSError(
+                f"{error}; what was saved before is kept. Once it can be written again, go on "
+                f"with: unswayed resume {run.path}"
+            ) from error
 
 
 def _check_alike(recipe: Recipe, splits: Splits) -> None:

@@ -43,16 +43,17 @@ def together(verb: str) -> Iterator[None]:
     from unswayed import processes
 
     processes.start()
-    if processes.is_first():
-        yield
-    else:
-        with (
-            Path(os.devnull).open("w") as nowhere,
-            redirect_stdout(nowhere),
-            redirect_stderr(nowhere),
-        ):
+    with processes.noticing():
+        if processes.is_first():
             yield
-    processes.wait()  # not after an error: the others may never answer
+        else:
+            with (
+                Path(os.devnull).open("w") as nowhere,
+                redirect_stdout(nowhere),
+                redirect_stderr(nowhere),
+            ):
+                yield
+        processes.wait()  # not after an error: the others may never answer
 
 
 def leave(code: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from unswayed import files
 from unswayed.errors import DamagedFileError, UsageError
-from unswayed.runs import Run
+from unswayed.runs import Run, remove_leftovers
 
 FILE = "exports.json"
 
@@ -27,7 +27,8 @@ def placed(run: Run, to: Path) -> Iterator[Path]:
     If the same is there already, nothing is changed.
     """
     check_free(run, to)
-    to.parent.mkdir(parents=True, exist_ok=True)
+    files.make_folder(to.parent)
+    remove_leftovers(to)
     new = to.with_name(f".{to.name}.{os.getpid()}.new")
     try:
         yield new
@@ -106,6 +107,8 @@ def _rename(new: Path, to: Path) -> None:
         with files.atomic(to) as temporary:
             new.replace(temporary)
         return
+    if hasattr(os, "sync"):  # its files have no temporary names of their own
+        os.sync()
     old = to.with_name(f".{to.name}.{os.getpid()}.old")
     if to.exists():
         to.rename(old)

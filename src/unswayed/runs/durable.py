@@ -92,7 +92,9 @@ def durable(trainer: Trainer, run: Run, stop: StopRequest) -> Iterator[Step | Ep
             if writes:
                 _keep_epoch(trainer, run, event, rows)
         minutes = (time.monotonic() - saved) / 60
-        if isinstance(event, Epoch) or minutes >= trainer.settings.checkpoint_minutes:
+        # A clock that was set back would otherwise put the next checkpoint off.
+        due = not 0 <= minutes < trainer.settings.checkpoint_minutes
+        if isinstance(event, Epoch) or due:
             save()
             saved = time.monotonic()
         yield event
@@ -112,14 +114,14 @@ def _restore(trainer: Trainer, run: Run) -> list[Metrics]:
     tensors, plain, damaged = first_does(run.newest_state) or ({}, {}, [])
     tensors, plain = copied_from_first(tensors), from_first(plain)
     for name in damaged:
+        where = "from an older state" if tensors else "from the start"
         warnings.warn(
-            f"the checkpoint {name} is damaged and was set aside; going on from an older state",
-            stacklevel=2,
+            f"the checkpoint {name} is damaged and was set aside; going on {where}", stacklevel=2
         )
     if tensors:
         trainer.load_state(tensors, plain)
     rows = [Metrics(**row) for row in plain.get("metrics", [])]
-    first_does(lambda: run.rewind(trainer.epoch, rows))
+    first_does(lambda: run.rewind(trainer.epoch, rows, keep=bool(damaged)))
     return rows
 
 

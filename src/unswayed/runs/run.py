@@ -20,12 +20,14 @@ import glob
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -117,9 +119,10 @@ class Run:
         """Make the folder under another name, then rename it: a run folder is never incomplete."""
         new = path.with_name(f".{path.name}.{os.getpid()}.new")
         try:
+            files.make_folder(path.parent)
             remove_leftovers(path)
             for folder in (new, new / "records", new / "checkpoints"):
-                folder.mkdir(parents=True)
+                folder.mkdir()
             columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
             if data.true is not None:
                 columns["true"] = data.true
@@ -217,9 +220,13 @@ class Run:
         >>> f"{wrong.mean():.1%} of the labels are wrong"
         '40.0% of the labels are wrong'
         """
-        with np.load(self.path / "samples.npz", allow_pickle=False) as file:
-            true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
-            return Samples(file["ids"], file["given"], true, file["holdout"], paths)
+        path = self.path / "samples.npz"
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
+                return Samples(file["ids"], file["given"], true, file["holdout"], paths)
+        except (BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(f"{path} is damaged: {error}") from error
 
     def records(self) -> Records:
         """Return the per-sample records of all epochs, each stacked to (epochs, N).
@@ -409,13 +416,24 @@ class Run:
         """Append the metrics of an epoch."""
         files.append_json_line(self.path / "metrics.jsonl", row.model_dump(exclude_none=True))
 
-    def rewind(self, epoch: int, metrics: Sequence[Metrics]) -> None:
-        """Remove what is newer than a state: metrics, records and weights of later epochs."""
+    def rewind(self, epoch: int, metrics: Sequence[Metrics], *, keep: bool = False) -> None:
+        """Remove what is newer than a state: metrics, records and weights of later epochs.
+
+        Args:
+            epoch: the first epoch that the state does not have.
+            metrics: the rows that the state has.
+            keep: rename weights and records in place of removing them. They are good, and making
+                them again may take long.
+        """
         rows = [json.dumps(row.model_dump(exclude_none=True)) for row in metrics]
         files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
         for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
             for path in self.path.glob(pattern):
-                if int(path.stem.rpartition("-")[2]) >= epoch:
+                if int(path.stem.rpartition("-")[2]) < epoch:
+                    continue
+                if keep:
+                    path.rename(path.with_suffix(".older"))
+                else:
                     path.unlink()
         for leftover in self.path.rglob(".*.tmp"):
             leftover.unlink()
@@ -442,11 +460,14 @@ def _in_order(paths: Iterable[Path]) -> list[Path]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Remove the folders `.NAME.PID.new` of processes that were killed in `Run.create`."""
-    for folder in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
-        pid = folder.name.split(".")[-2]
+    """Remove `.NAME.PID.new`, which a process that was killed was making to rename it to NAME."""
+    for new in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        pid = new.name.split(".")[-2]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            if new.is_dir():
+                shutil.rmtree(new, ignore_errors=True)
+            else:
+                new.unlink(missing_ok=True)
 
 
 def find_runs(path: str | Path) -> list[Run]:

@@ -93,23 +93,23 @@ class Trainer:
 
     def events(self) -> Iterator[Step | Epoch]:
         """Train from the current state to the last epoch, and yield events."""
-        clock = time.perf_counter()
+        clock = _Clock()
         while self.epoch < self.settings.epochs:
             if self.step == 0:
                 self.before_epoch()
             while self.step < self.steps:
                 loss = self.make_step()
-                self.seconds += time.perf_counter() - clock
+                self.seconds += clock.passed()
                 yield Step(self.epoch, self.step, self.steps, self.settings.epochs, loss)
-                clock = time.perf_counter()
+                clock.passed()  # what is done with an event is not counted
             done, found, records = self.epoch, self._epoch_numbers(), self.recorder.records
             self.epoch, self.step = done + 1, 0
             self._start_epoch()
-            self.seconds += time.perf_counter() - clock
+            self.seconds += clock.passed()
             seconds = round(self.seconds, 3)
             metrics = Metrics(epoch=done, flops=self.flops.total, seconds=seconds, **found)
             yield Epoch(done, self.settings.epochs, metrics, records)
-            clock = time.perf_counter()
+            clock.passed()
 
     def epochs(self) -> Iterator[Epoch]:
         """Train, and yield epochs only."""
@@ -249,6 +249,18 @@ class Trainer:
         self.epoch, self.step, self.seconds = plain["epoch"], plain["step"], plain["seconds"]
         self.flops.total, self.flops.step = plain["flops"], plain["step_flops"]
         self.sums.update(plain["sums"])
+
+
+class _Clock:
+    """Tells how much time has passed since it was asked before; never less than none."""
+
+    def __init__(self) -> None:
+        self.before = time.perf_counter()
+
+    def passed(self) -> float:
+        now = time.perf_counter()
+        self.before, seconds = now, max(0.0, now - self.before)
+        return seconds
 
 
 def _shared(learner: Learner) -> DistributedDataParallel:

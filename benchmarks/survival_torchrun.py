@@ -1,0 +1,1 @@
+def torchrun(*a): raise NotImplementedError
