@@ -20,6 +20,11 @@ def save(found: Any, folder: Path, name: str) -> None:
     (folder / name).write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
+def resident() -> float:
+    """Return the megabytes of memory that this process holds (Linux only)."""
+    return _status("VmRSS") / 1024
+
+
 class PeakMemory:
     """The most memory this process holds from here on, above what it holds now (Linux only)."""
 

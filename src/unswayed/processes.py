@@ -106,6 +106,11 @@ def rank() -> int:
     return dist.get_rank() if count() > 1 else 0
 
 
+def cores() -> int:
+    """Return this process's share of the cores of its machine, one or more."""
+    return max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
 def is_first() -> bool:
     """Return whether this is the process that writes and speaks."""
     return rank() == 0

@@ -9,7 +9,7 @@ NumPy's unsigned integers, whose overflow is defined: the same bits on every pla
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +23,9 @@ def key_of(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def keys_of(ids: Sequence[str]) -> Bits:
+def keys_of(ids: Collection[str]) -> Bits:
     """Return one 64-bit key per id."""
-    return np.array([key_of(i) for i in ids], dtype=np.uint64)
+    return np.fromiter(map(key_of, ids), dtype=np.uint64, count=len(ids))
 
 
 def _mix(x: Bits) -> Bits:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -93,11 +96,18 @@ def test_a_damaged_cache_file_is_built_anew(paths, tmp_path):
 
 def test_a_disk_is_never_filled(monkeypatch, tmp_path):
     monkeypatch.setenv("UNSWAYED_CACHE", str(tmp_path))
-    assert cache.choose("auto", 10**18) == "stream"
-    assert cache.choose("auto", 1000) == "memory"
-    assert cache.choose("auto", 10**8) == "disk"
+    assert cache.choose("auto", 10**18, tmp_path / "a") == "stream"
+    assert cache.choose("auto", 10**8, tmp_path / "a") == "disk"
     with pytest.raises(UsageError, match="UNSWAYED_CACHE"):
-        cache.choose("disk", 10**18)
+        cache.choose("disk", 10**18, tmp_path / "a")
+
+
+def test_a_cache_that_is_there_needs_no_more_room(monkeypatch, tmp_path):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
+    (tmp_path / "a").mkdir()
+    assert cache.choose("auto", 2 * 10**6, tmp_path / "a") == "stream"
+    (tmp_path / "a" / "pixels.u8").write_bytes(b"1" * 2 * 10**6)
+    assert cache.choose("auto", 2 * 10**6, tmp_path / "a") == "disk"
 
 
 def test_nothing_is_written_into_the_data_folder(paths):
@@ -111,6 +121,6 @@ def test_more_images_than_the_memory_holds_are_refused(monkeypatch):
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1000, "SC_PHYS_PAGES": 2_000_000}.get)
     cache.check_memory(2_000_000_000)
     with pytest.raises(UsageError, match=r"would take 3\.0 GB of memory.*has 2\.0 GB; choose a s"):
-        cache.choose("memory", 3_000_000_000)
+        open_images([Path("a.png")] * 1000, 3, (1000, 1000), cache="memory")
     with pytest.raises(UsageError, match=r"choose a smaller data\.size"):
         DATASETS.build("digits", size=600)

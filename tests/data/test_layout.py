@@ -268,7 +268,7 @@ def test_any_tree_gives_two_classes_or_a_word(tmp_path_factory, places, more):
     assert test is None or set(test.labels) & set(train.labels)
     every = [*train.ids, *(test.ids if test else [])]
     assert len(every) == len(set(every))
-    unused = {path for folder in layout.unused for path in folder.images()}
+    unused = {folder.path / name for folder in layout.unused for name in folder.images()}
     assert not unused & {*train.paths, *(test.paths if test else [])}
     left = {*root.rglob("*.png")} - unused - {root / name for name in every}
     seen = [path for path in left if "__MACOSX" not in path.parts]

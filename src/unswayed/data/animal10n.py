@@ -11,9 +11,10 @@ from PIL import Image
 
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache, check_memory
-from unswayed.data.listing import MAX_BAD, Listing
+from unswayed.data.listing import MAX_BAD, Listing, relative
 from unswayed.data.locate import expect, find
 from unswayed.data.reading import Reading, read
+from unswayed.data.texts import Texts
 from unswayed.errors import UsageError
 from unswayed.types import AbsolutePath, Fraction, Side
 
@@ -78,9 +79,9 @@ def _from_files(place: Path, split: str, how: Reading) -> Dataset:
     if not paths:
         raise UsageError(f"{folder} holds no .jpg files; unpack the archive again")
     labels = [CLASSES[_label(path)] for path in paths]
-    ids = [f"animal10n/{split}/{path.stem}" for path in paths]
+    ids = Texts(f"animal10n/{split}/{path.stem}" for path in paths)
     trusted = labels if split == "test" else None
-    return read(Listing(paths, ids, labels, trusted, root=place), CLASSES, how)
+    return read(Listing(place, relative(paths, place), ids, labels, trusted), CLASSES, how)
 
 
 def _label(path: Path) -> int:

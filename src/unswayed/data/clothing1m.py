@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.cache import Cache
 from unswayed.data.dataset import balanced, check_subset
-from unswayed.data.listing import MAX_BAD, Listing
+from unswayed.data.listing import MAX_BAD, Listing, relative
 from unswayed.data.locate import expect, folders
 from unswayed.data.reading import Reading, read
+from unswayed.data.texts import Texts
 from unswayed.errors import UsageError
 from unswayed.randomness import keys_of
 from unswayed.types import AbsolutePath, Fraction, Side, Whole
@@ -144,9 +145,9 @@ def _dataset(
     base: Path, keys: Sequence[str], given: NDArray[np.int64], how: Reading, *, trusted: bool
 ) -> Dataset:
     labels = [CLASSES[label] for label in given]
-    ids = [f"clothing1m/{key.removeprefix('images/')}" for key in keys]
-    listing = Listing(_paths(base, keys), ids, labels, labels if trusted else None, root=base)
-    return read(listing, CLASSES, how)
+    ids = Texts(f"clothing1m/{key.removeprefix('images/')}" for key in keys)
+    names = relative(_paths(base, keys), base)
+    return read(Listing(base, names, ids, labels, labels if trusted else None), CLASSES, how)
 
 
 def _paths(base: Path, keys: Sequence[str]) -> list[Path]:

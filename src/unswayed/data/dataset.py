@@ -14,18 +14,24 @@ from torch import Tensor
 
 from unswayed.data.decode import Resize
 from unswayed.data.stores import SomeImages, Store
+from unswayed.data.texts import Texts, are_distinct
 from unswayed.errors import UsageError
-from unswayed.randomness import Bits, bits, keys_of
+from unswayed.processes import part, summed
+from unswayed.randomness import Bits, bits
 
-STATISTICS_PIXELS, STATISTICS_CHUNK = 2**28, 2**22
-"""Pixels that channel statistics count in all, and at a time. Counting takes 8 bytes a pixel."""
+STATISTICS_PIXELS, STATISTICS_IMAGES, STATISTICS_CHUNK = 2**28, 2**16, 2**22
+"""Pixels and images that channel statistics count in all, and pixels at a time. Counting takes 8
+bytes a pixel."""
+
+IDS = 2**16
+"""Ids that are hashed at a time."""
 
 
 class Files(NamedTuple):
     """Where image files are."""
 
     root: str
-    paths: tuple[str, ...]  # (N,) relative to the root
+    paths: Texts  # (N,) relative to the root
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ class Dataset:
     images: Tensor | Store  # (N, C, H, W) uint8, a tensor or a store
     given: NDArray[np.int64]  # (N,)
     classes: tuple[str, ...]
-    ids: tuple[str, ...]
+    ids: Sequence[str]  # kept as `Texts`
     true: NDArray[np.int64] | None = None  # (N,)
     resize: Resize = "crop"  # how files were brought to size, so that new ones can be too
     skipped: Mapping[str, str] = field(default_factory=dict)  # id of an unreadable file -> why
@@ -48,8 +54,10 @@ class Dataset:
     keys: Bits = field(init=False, repr=False)  # (N,) 64 bits per id, what randomness is keyed by
 
     def __post_init__(self) -> None:
-        _check(self)
-        object.__setattr__(self, "keys", keys_of(self.ids))
+        ids = self.ids if isinstance(self.ids, Texts) else Texts(self.ids)
+        object.__setattr__(self, "ids", ids)
+        _check(self, ids)
+        object.__setattr__(self, "keys", ids.keys)
 
     @classmethod
     def from_arrays(
@@ -93,7 +101,7 @@ class Dataset:
             given=given,
             true=None if true is None else check_labels(true, "true labels"),
             classes=tuple(classes) if classes is not None else tuple(map(str, range(top + 1))),
-            ids=tuple(ids) if ids is not None else tuple(map(str, range(len(given)))),
+            ids=Texts(ids if ids is not None else map(str, range(len(given)))),
         )
 
     def __len__(self) -> int:
@@ -128,26 +136,26 @@ class Dataset:
             else SomeImages(images, rows),
             given=self.given[rows],
             true=None if self.true is None else self.true[rows],
-            ids=tuple(self.ids[row] for row in rows),
-            files=self.files
-            and self.files._replace(paths=tuple(self.files.paths[row] for row in rows)),
+            ids=Texts(self.ids[row] for row in rows),
+            files=self.files and self.files._replace(paths=self.files.paths.take(rows)),
         )
 
     def channel_statistics(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return mean and standard deviation of each channel, of pixels in [0, 1]."""
         # Histograms are exact, and need no floating-point copy of the images. Of a large set, as
-        # many images as fit the budget, evenly spaced, are enough.
-        count = min(len(self), max(1000, STATISTICS_PIXELS // (self.images.shape[2] ** 2)))
-        rows = torch.arange(count) * len(self) // count
+        # many images as fit the budget, evenly spaced, are enough. Processes share them.
+        budget = min(STATISTICS_IMAGES, max(1000, STATISTICS_PIXELS // self.images.shape[2] ** 2))
+        count = min(len(self), budget)
+        rows = (torch.arange(count) * len(self) // count)[part(count)]
         levels = np.zeros((self.channels, 256))
         size = max(1, STATISTICS_CHUNK // (self.image_size[0] * self.image_size[1]))
-        for start in range(0, count, size):
+        for start in range(0, len(rows), size):
             batch = self.images[rows[start : start + size]]
             for c in range(self.channels):
                 levels[c] += np.bincount(batch[:, c].reshape(-1).numpy(), minlength=256)
         means, stds = [], []
         level = np.arange(256) / 255
-        for counts in levels:
+        for counts in summed(torch.from_numpy(levels)).numpy():
             share = counts / counts.sum()
             mean = float((share * level).sum())
             means.append(mean)
@@ -163,7 +171,8 @@ class Dataset:
             digest.update(self.images.fingerprint().encode())
         digest.update(np.ascontiguousarray(self.given).data)
         digest.update(b"" if self.true is None else np.ascontiguousarray(self.true).data)
-        digest.update("\n".join(self.ids).encode())
+        for start in range(0, len(self), IDS):
+            digest.update(b"\n" * bool(start) + "\n".join(self.ids[start : start + IDS]).encode())
         return digest.hexdigest()
 
 
@@ -184,7 +193,7 @@ def check_labels(labels: NDArray[np.integer], what: str) -> NDArray[np.int64]:
     return vector.astype(np.int64)
 
 
-def _check(data: Dataset) -> None:
+def _check(data: Dataset, ids: Texts) -> None:
     n = len(data.given)
     if n == 0:
         raise UsageError("the data set is empty")
@@ -194,12 +203,12 @@ def _check(data: Dataset) -> None:
         raise UsageError(f"images must be uint8 (N, C, H, W), not {kind} of shape {shape}")
     if data.images.shape[1] not in (1, 3):
         raise UsageError(f"images must have 1 or 3 channels, not {data.images.shape[1]}")
-    counts = {"images": len(data.images), "labels": n, "ids": len(data.ids)}
+    counts = {"images": len(data.images), "labels": n, "ids": len(ids)}
     if data.true is not None:
         counts["true labels"] = len(data.true)
     if len(set(counts.values())) > 1:
         raise UsageError(f"the counts differ: {counts}")
-    if len(set(data.ids)) != n:
+    if not are_distinct(ids):
         raise UsageError("sample ids must be unique")
     for what, labels in (("label", data.given), ("true label", data.true)):
         if labels is not None and (labels.min() < 0 or labels.max() >= len(data.classes)):
@@ -230,11 +239,10 @@ def balanced(
 
     The draw depends on the seed and the ids alone.
     """
-    order = np.argsort(bits(seed, purpose, keys), kind="stable")
+    drawn = _drawn(labels, keys, len(classes), seed, purpose)
     share, rest = divmod(count, len(classes))
     chosen = []
-    for label, name in enumerate(classes):
-        rows = order[labels[order] == label]
+    for label, (name, rows) in enumerate(zip(classes, drawn, strict=True)):
         wanted = share + (label < rest)
         if len(rows) < wanted:
             raise UsageError(
@@ -252,9 +260,15 @@ def stratified_split(
 
     At least one sample of every label stays. The draw depends on the seed and the ids alone.
     """
-    order = np.argsort(bits(seed, purpose, keys), kind="stable")
     out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        rows = order[labels[order] == label]
-        out[rows[: min(round(fraction * len(rows)), len(rows) - 1)]] = True
+    for rows in _drawn(labels, keys, int(labels.max(initial=0)) + 1, seed, purpose):
+        out[rows[: max(0, min(round(fraction * len(rows)), len(rows) - 1))]] = True
     return np.flatnonzero(~out), np.flatnonzero(out)
+
+
+def _drawn(
+    labels: NDArray[np.int64], keys: Bits, classes: int, seed: int, purpose: str
+) -> list[NDArray[np.int64]]:
+    """Return the rows of each label in a random order; the time does not grow with the classes."""
+    rows = np.lexsort((bits(seed, purpose, keys), labels))
+    return np.split(rows, np.cumsum(np.bincount(labels, minlength=classes))[:-1])

@@ -72,10 +72,12 @@ def inspect(path: Path) -> Findings:
     found = Findings("manifest" if path.is_file() else "folder", path, {})
     splits = _listings(path, found)
     found.counts |= {name: Counter(part.labels) for name, part in splits.items()}
-    whole = Listing()
+    whole = Listing(next(iter(splits.values())).root)
     for part in splits.values():
-        whole.paths += part.paths
-        whole.ids += part.ids
+        for name in part.names:
+            whole.names.append(name)
+        for name in part.ids:
+            whole.ids.append(name)
         whole.labels += part.labels
     _look_at_images(whole, found)
     _find_duplicates(whole, found, len(splits["train"]))

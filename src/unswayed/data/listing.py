@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from unswayed.data.texts import Paths, Texts
 from unswayed.errors import UsageError
 
 SUFFIXES = frozenset(
@@ -36,16 +37,26 @@ SHOWN = 5
 
 @dataclass
 class Listing:
-    """Files in order, with their ids and labels."""
+    """Files in order, with their ids and labels; equal labels are one string."""
 
-    paths: list[Path] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
+    root: Path = Path()  # that the files lie below
+    names: Texts = field(default_factory=Texts)  # paths relative to the root
+    ids: Texts = field(default_factory=Texts)
     labels: list[str] = field(default_factory=list)
     true: list[str] | None = None
-    root: Path = Path()  # that the files lie below
 
     def __len__(self) -> int:
-        return len(self.paths)
+        return len(self.names)
+
+    @property
+    def paths(self) -> Paths:
+        """The files."""
+        return Paths(self.root, self.names)
+
+
+def relative(paths: Iterable[Path], root: Path) -> Texts:
+    """Return paths relative to a folder, which they may lie beside."""
+    return Texts(os.path.relpath(path, root) for path in paths)
 
 
 def class_names(*labels: Sequence[str]) -> tuple[str, ...]:
@@ -95,7 +106,7 @@ class Folder:
     """The images of a folder, and of the folders in it."""
 
     path: Path
-    files: tuple[Path, ...] = ()  # images that lie directly in it
+    files: Texts = field(default_factory=Texts)  # names of images that lie directly in it
     folders: tuple[Folder, ...] = ()  # by name; some may hold no images
 
     @property
@@ -113,11 +124,12 @@ class Folder:
         """The folders in it that hold images."""
         return tuple(folder for folder in self.folders if folder.count)
 
-    def images(self) -> Iterator[Path]:
-        """Yield the images in it, at any depth."""
+    def images(self) -> Iterator[str]:
+        """Yield the paths of the images in it, at any depth, relative to it."""
         yield from self.files
         for folder in self.folders:
-            yield from folder.images()
+            for name in folder.images():
+                yield f"{folder.path.name}/{name}"
 
 
 class OutsideLinkError(UsageError):
@@ -126,7 +138,7 @@ class OutsideLinkError(UsageError):
 
 def scan(place: Path, root: Path, *, links: bool) -> Folder:
     """Find all images below a place; a link may leave `root` only if `links` says so."""
-    files, folders = [], []
+    files, folders = Texts(), []
     with os.scandir(place) as listed:
         entries = sorted(listed, key=lambda entry: entry.name)
     for entry in entries:
@@ -139,18 +151,19 @@ def scan(place: Path, root: Path, *, links: bool) -> Folder:
         if inside:
             folders.append(scan(Path(entry.path), root, links=links))
         else:
-            files.append(Path(entry.path))
-    return Folder(place, tuple(files), tuple(folders))
+            files.append(entry.name)
+    return Folder(place, files, tuple(folders))
 
 
 def list_classes(folders: Sequence[Folder], root: Path) -> Listing:
     """List the images of the class folders in some folders, sorted by id within a class."""
-    listing = Listing(root=root)
+    listing = Listing(root)
     for label in (label for folder in folders for label in folder.filled):
-        for path in sorted(label.images()):
-            listing.paths.append(path)
-            listing.ids.append(readable(path.relative_to(root).as_posix()))
-            listing.labels.append(label.name)
+        place, name = label.path.relative_to(root).as_posix(), label.name
+        for image in sorted(label.images(), key=lambda path: path.split("/")):
+            listing.names.append(f"{place}/{image}")
+            listing.ids.append(readable(f"{place}/{image}"))
+            listing.labels.append(name)
     return listing
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -46,18 +45,18 @@ def read(listing: Listing, classes: tuple[str, ...], how: Reading) -> Dataset:
     number = {name: k for k, name in enumerate(classes)}
 
     def numbers(labels: Sequence[str]) -> np.ndarray:
-        return np.array([number[labels[row]] for row in rows], dtype=np.int64)
+        return np.fromiter((number[label] for label in labels), np.int64, len(labels))[rows]
+
+    whole = len(rows) == len(listing)
+    ids, names = (each if whole else each.take(rows) for each in (listing.ids, listing.names))
 
     return Dataset(
         images=images,
         given=numbers(listing.labels),
         classes=classes,
-        ids=tuple(listing.ids[row] for row in rows),
+        ids=ids,
         true=None if listing.true is None else numbers(listing.true),
         resize=how.resize,
         skipped=skipped,
-        files=Files(
-            str(listing.root.absolute()),
-            tuple(os.path.relpath(listing.paths[row], listing.root) for row in rows),
-        ),
+        files=Files(str(listing.root.absolute()), names),
     )

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -18,6 +20,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unswayed.data.decode import Resize, decode
+from unswayed.data.texts import Paths
+from unswayed.processes import cores
+
+HELD = 2**26
+"""Bytes of a mapped file that are held before they are given back."""
+
+AROUND = 2**16
+"""Bytes that the system maps around the place that is read."""
 
 
 @runtime_checkable
@@ -52,8 +62,8 @@ class FileImages:
         resize: Resize = "crop",
         threads: int | None = None,
     ) -> None:
-        self.paths, self.channels, self.size, self.resize = tuple(paths), channels, size, resize
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count(), "decode")
+        self.paths, self.channels, self.size, self.resize = paths, channels, size, resize
+        self._pool = ThreadPoolExecutor(threads or cores(), "decode")
         self._coming: dict[int, Future[Tensor]] = {}
 
     @property
@@ -84,15 +94,27 @@ class FileImages:
         return torch.stack([future.result() for future in futures])
 
     def fingerprint(self) -> str:
-        """Return a hash of names, sizes and times of the files."""
+        """Return a hash of names, sizes and times of the files, as they were first seen."""
+        return self._signature
+
+    @cached_property
+    def _signature(self) -> str:
         return signature(self.paths, (self.channels, self.size, self.resize))
 
 
 class MappedImages:
-    """Rows of a memory-mapped file of pixels."""
+    """Rows of a memory-mapped file of pixels.
 
-    def __init__(self, pixels: NDArray[np.uint8], rows: NDArray[np.int64], key: str) -> None:
-        self._pixels, self._rows, self._key = pixels, rows, key
+    Pages that were read count as memory of the process, so they are given back now and then.
+    """
+
+    def __init__(
+        self, file: Path, shape: tuple[int, ...], rows: NDArray[np.int64], key: str
+    ) -> None:
+        with file.open("rb") as opened:  # it stays mapped, even if somebody deletes the cache
+            self._map = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        self._pixels = np.frombuffer(self._map, np.uint8).reshape(shape)
+        self._rows, self._key, self._held = rows, key, 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -103,7 +125,12 @@ class MappedImages:
         return len(self._rows)
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        return torch.from_numpy(self._pixels[self._rows[rows.numpy()]])
+        found = torch.from_numpy(self._pixels[self._rows[rows.numpy()]])
+        self._held += max(found.nbytes, len(rows) * AROUND)
+        if self._held > HELD and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+            self._held = 0
+        return found
 
     def prefetch(self, rows: Tensor) -> None:
         """Do nothing: the system reads ahead."""
@@ -143,8 +170,15 @@ class SomeImages:
 def signature(paths: Sequence[Path], how: object) -> str:
     """Return a hash of files by name, size and time of change, and of how they are decoded."""
     digest = hashlib.sha256(repr(how).encode())
-    for path in paths:
-        status = path.stat()
+    texts: Iterable[str] = map(str, paths)
+    if isinstance(paths, Paths):  # a million of them make no million `Path`
+        texts = (os.path.join(paths.root, name) for name in paths.names)  # noqa: PTH118
+    for path in texts:
         digest.update(os.fsencode(path))
-        digest.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+        try:
+            status = os.stat(path)  # noqa: PTH116
+        except OSError:  # who decodes the file will say why
+            digest.update(b"\0\0\0")
+        else:
+            digest.update(f"\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()

@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from unswayed.data.layout import TEST, TRAIN, VALIDATION
 from unswayed.data.listing import Listing
+from unswayed.data.texts import are_distinct
 from unswayed.errors import UsageError
 
 PATHS = ("path", "file_name", "image")
 OPTIONAL = ("true_label", "split", "id")
 Row = Mapping[str, Any]
+BATCH = 4096
+"""Rows of a Parquet file that are in memory at a time."""
 
 
 def rows(file: Path) -> Iterator[Row]:
@@ -65,11 +70,14 @@ def _parquet(file: Path) -> Iterator[Row]:
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'unswayed[parquet]'") from None
     try:
-        table = pyarrow.parquet.read_table(file)
+        with pyarrow.parquet.ParquetFile(file) as table:
+            names = table.schema_arrow.names
+            _check_columns(names, file)
+            known = [name for name in (*PATHS, "label", *OPTIONAL) if name in names]
+            for batch in table.iter_batches(BATCH, columns=known):
+                yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise UsageError(f"{file} cannot be read: {error}") from error
-    _check_columns(table.column_names, file)
-    yield from table.to_pylist()
 
 
 def _check_columns(columns: Iterable[Any], where: object) -> None:
@@ -91,18 +99,31 @@ def _check_columns(columns: Iterable[Any], where: object) -> None:
 
 def read_table(file: Path, top: Path) -> dict[str, Listing]:
     """Return the listings "train" and "test" of a table whose paths are relative to `top`."""
-    parts = {"train": Listing(root=top), "test": Listing(root=top)}
-    seen: set[str] = set()
+    top = top.absolute()
+    parts = {"train": Listing(top), "test": Listing(top)}
+    place, labels = _places(top), dict[str, str]()
     for number, row in enumerate(rows(file), start=1):
         where = f"{file}, row {number}"
-        part = parts[split_of(row, where)]
-        append(part, row, top, where)
-        if part.ids[-1] in seen:
-            raise UsageError(f"{where}: the id {part.ids[-1]!r} stands there twice")
-        seen.add(part.ids[-1])
-    if not parts["train"]:
+        _append(parts[split_of(row, where)], row, place, labels, where)
+    train, test = parts["train"], parts["test"]
+    if not train:
         raise UsageError(f"{file} has no rows for training")
+    for part in parts.values():
+        if part.ids == part.names:
+            part.ids = part.names  # which also takes the memory once
+    if not are_distinct(train.ids, test.ids):
+        _name_the_second(file)
     return parts
+
+
+def _name_the_second(file: Path) -> None:
+    """Refuse a table in which an id stands twice."""
+    seen: set[str] = set()
+    for number, row in enumerate(rows(file), start=1):
+        name = id_of(row)
+        if name in seen:
+            raise UsageError(f"{file}, row {number}: the id {name!r} stands there twice")
+        seen.add(name)
 
 
 def split_of(row: Row, where: str) -> str:
@@ -125,20 +146,55 @@ def id_of(row: Row) -> str:
     return str(row.get("id") or path_of(row))
 
 
-def append(part: Listing, row: Row, top: Path, where: str) -> None:
-    """Add a row to a listing, after checking that its file stays below `top`."""
-    relative, label = path_of(row), row["label"]
-    if not relative or "\0" in relative or label is None or str(label) == "":
+def _places(top: Path) -> Callable[[str], str | None]:
+    """Return what makes a path relative to `top`, or None if its file does not lie below it."""
+    root = os.path.realpath(top)
+
+    @lru_cache(maxsize=BATCH)  # of a folder with many files, links are followed once
+    def is_below(folder: str) -> bool:
+        found = os.path.realpath(folder)
+        return found == root or found.startswith(os.path.join(root, ""))
+
+    def place(written: str) -> str | None:
+        path = str(top / written)
+        folder, name = os.path.split(path)
+        follow = name in ("", "..") or os.path.islink(path)
+        if not is_below(path if follow else folder):
+            return None
+        within = os.path.join(top, "")
+        return path[len(within) :] if path.startswith(within) else os.path.relpath(path, top)
+
+    return place
+
+
+def _append(
+    part: Listing,
+    row: Row,
+    place: Callable[[str], str | None],
+    labels: dict[str, str],
+    where: str,
+) -> None:
+    """Add a row to a listing, after checking that its file stays below the root.
+
+    Args:
+        part: the listing.
+        row: of the table.
+        place: what `_places` returned.
+        labels: those seen so far; equal ones become one string.
+        where: the row is.
+    """
+    written, label = path_of(row), row["label"]
+    if not written or "\0" in written or label is None or str(label) == "":
         raise UsageError(f"{where}: the path or the label is empty")
-    place = (top / relative).absolute()
-    if not place.resolve().is_relative_to(top.resolve()):
-        raise UsageError(f"{where}: {relative!r} leaves the folder {top}; set data.root")
-    part.paths.append(place)
+    name = place(written)
+    if name is None:
+        raise UsageError(f"{where}: {written!r} leaves the folder {part.root}; set data.root")
+    part.names.append(name)
     part.ids.append(id_of(row))
-    part.labels.append(str(label))
+    part.labels.append(labels.setdefault(str(label), str(label)))
     true = row.get("true_label")
     if true is not None and str(true) != "":
         part.true = part.true if part.true is not None else []
-        part.true.append(str(true))
-    if part.true is not None and len(part.true) != len(part.paths):
+        part.true.append(labels.setdefault(str(true), str(true)))
+    if part.true is not None and len(part.true) != len(part):
         raise UsageError(f"{where}: some rows have a true_label and some have none")

@@ -35,6 +35,7 @@ def select(draw: Draw, labels: Labels, keys: Bits, rate: float, seed: int) -> ND
     order = permutation(seed, "noise/select", keys)
     if draw == "exact":
         return order[: int(rate * len(labels))]
-    of_class = (order[labels[order] == label] for label in np.unique(labels))
+    by_label = order[np.argsort(labels[order], kind="stable")]
+    of_class = np.split(by_label, np.cumsum(np.bincount(labels))[:-1])
     chosen = [rows[: int(rate * len(rows))] for rows in of_class]
     return np.concatenate(chosen) if chosen else order
