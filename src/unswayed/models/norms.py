@@ -65,7 +65,7 @@ class _Normalise(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         exact = x.double() if x.dtype == torch.float64 else x.float()
         dims = [0, *range(2, x.dim())]
-        rows = exact.new_tensor([x.numel() / x.shape[1]])
+        rows = exact.new_full((1,), x.numel() / x.shape[1])
         first = processes.summed(torch.cat([exact.sum(dims), rows]))
         rows, mean = first[-1], first[:-1] / first[-1]
         centred = exact - _channels(mean, x)
