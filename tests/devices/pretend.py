@@ -7,14 +7,15 @@ have to wait for the device.
 
 from __future__ import annotations
 
-import traceback
+import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
-from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.backend_registration import (
     _DummyBackendModule,
     _setup_privateuseone_for_python_backend,
@@ -78,7 +79,6 @@ _outside = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 def register() -> torch.device:
     """Make the device known to PyTorch. It must be done before the first backward pass."""
     _setup_privateuseone_for_python_backend("pretend", backend_module=Module())
-    torch.__future__.set_swap_module_params_on_conversion(True)  # as wrappers need it
     torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=...) asks us to copy
     _fallback.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     for names, dtype in ((HALF, torch.bfloat16), (SINGLE, torch.float32)):
@@ -96,7 +96,7 @@ def _cast(name: str, dtype: torch.dtype):
 
     def kernel(*args, **kwargs):
         with torch._C._ExcludeDispatchKeyGuard(_outside):
-            args, kwargs = tree_map(lambda x: x.to(dtype) if fits(x) else x, (args, kwargs))
+            args, kwargs = mapped(lambda x: x.to(dtype) if fits(x) else x, (args, kwargs))
             return operation(*args, **kwargs)
 
     return kernel
@@ -125,6 +125,13 @@ class OnDevice(Tensor):
     def __repr__(self) -> str:
         return f"OnDevice({self.numbers})"
 
+    def __tensor_flatten__(self):  # lets `Module.to` exchange whole parameters
+        return ["numbers"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return OnDevice(inner["numbers"])
+
     def tolist(self):
         return self.cpu().tolist()  # as PyTorch does for a GPU, but not for a subclass
 
@@ -144,12 +151,36 @@ waits: Counter[tuple[str, str]] = Counter()
 """How often the CPU had to wait: in a step or elsewhere, and where in the package for what."""
 
 
+convolved: set[torch.dtype] = set()
+"""The precisions in which the device has convolved."""
+
+
 def note(func) -> None:
-    stack = traceback.extract_stack(limit=80)
-    ours = [f for f in stack if f.filename.startswith(PACKAGE)]
-    place = f"{Path(ours[-1].filename).relative_to(PACKAGE)} {ours[-1].name}" if ours else "?"
-    when = "step" if any(f.name == "make_step" for f in ours) else "between"
-    waits[when, f"{place}: {func}"] += 1
+    frame, ours = sys._getframe(), []
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(PACKAGE):
+            ours.append((frame.f_code.co_filename, frame.f_code.co_name))
+        frame = frame.f_back
+    file, name = ours[0] if ours else ("", "")
+    when = "step" if any(name == "make_step" for _, name in ours) else "between"
+    waits[when, f"{file[len(PACKAGE) + 1 :]} {name}: {func}"] += 1
+
+
+def mapped(change: Callable[[Tensor], object], x: Any) -> Any:
+    """Return arguments or results with every tensor changed."""
+    if isinstance(x, Tensor):
+        return change(x)
+    if isinstance(x, list | tuple):
+        return type(x)(mapped(change, each) for each in x)
+    return {k: mapped(change, v) for k, v in x.items()} if isinstance(x, dict) else x
+
+
+def tensors(x: Any) -> Iterator[Tensor]:
+    if isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, list | tuple | dict):
+        for each in x.values() if isinstance(x, dict) else x:
+            yield from tensors(each)
 
 
 def on_device(x: object) -> bool:
@@ -157,7 +188,7 @@ def on_device(x: object) -> bool:
 
 
 def run(func, args, kwargs):
-    flat = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
+    flat = list(tensors((args, kwargs)))
     target = kwargs.get("device")
     made_here = target is not None and torch.device(target).type == "pretend"
     if not made_here and not any(map(on_device, flat)):
@@ -169,15 +200,17 @@ def run(func, args, kwargs):
             note(func)
     else:
         check(func, args, flat)
+    if func is aten.convolution.default:
+        convolved.add(args[0].dtype)
     if target is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
-    plain_args, plain_kwargs = tree_map(lambda x: x.numbers if on_device(x) else x, (args, kwargs))
+    plain_args, plain_kwargs = mapped(lambda x: x.numbers if on_device(x) else x, (args, kwargs))
     result = func(*plain_args, **plain_kwargs)
     stays = made_here or (target is None and any(map(on_device, flat)))
     if func is aten.copy_.default:
         stays = on_device(args[0])
     if stays:
-        result = tree_map(lambda x: OnDevice(x) if isinstance(x, Tensor) else x, result)
+        result = mapped(OnDevice, result)
     return return_and_correct_aliasing(func, args, kwargs, result) if stays else result
 
 

@@ -100,7 +100,7 @@ def _moments(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor, Tensor]:
     From the moments of each process, in one message; sums of squares would lose digits.
     """
     var, mean = torch.var_mean(x, dims, correction=0)
-    own = torch.cat([x.new_tensor([x.numel() / x.shape[1]]), mean, var])
+    own = torch.cat([x.new_full((1,), x.numel() / x.shape[1]), mean, var])
     parts = processes.gathered(own[None], [1] * processes.count())  # (processes, 1 + 2C)
     rows, means, variances = parts[:, :1], *parts[:, 1:].chunk(2, dim=1)
     share = rows / rows.sum()
