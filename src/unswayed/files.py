@@ -4,21 +4,51 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from unswayed.errors import DamagedFileError
 
 ENTRY = "unswayed"
 """The key of our note in the header of a safetensors file."""
+
+BLOCK = 2**24
+"""Bytes of a file that are read at a time."""
+
+DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+"""The names of types in a safetensors file."""
+
+
+class Shape(NamedTuple):
+    """What a tensor in a file is like."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -61,6 +91,12 @@ def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
     write_text(path, json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
 
 
+def write_sections(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object atomically, every entry on a line: a large matrix takes one of them."""
+    entries = (f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
+    write_text(path, "{\n" + ",\n".join(entries) + "\n}\n")
+
+
 def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
     """Add a row to a JSON-lines file and sync it."""
     with path.open("a", encoding="utf-8") as file:
@@ -84,15 +120,69 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> None:
     """Write a safetensors file atomically, with a JSON note and a digest in its header."""
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    shapes = {name: Shape(tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
+    with writing(path, shapes, note) as append:
+        for name, tensor in tensors.items():
+            append(name, tensor)
+
+
+@contextmanager
+def writing(
+    path: Path, shapes: Mapping[str, Shape], note: Mapping[str, Any]
+) -> Iterator[Callable[[str, Tensor], None]]:
+    """Yield a function that adds rows to a tensor of a file, which `write_tensors` could write.
+
+    So tensors that do not fit into memory can be written. The file is there after the block.
+
+    Args:
+        path: the file.
+        shapes: of the whole tensors.
+        note: for the header.
+    """
+    places, end = {}, 0
+    for name in sorted(shapes, key=lambda name: (-shapes[name].dtype.itemsize, name)):
+        places[name], end = end, end + shapes[name].size
     text = json.dumps(note)
-    # One entry: safetensors writes several in a random order, and equal files would differ.
-    header = {ENTRY: json.dumps({"digest": _digest(plain, text), "note": text})}
+    start = len(_header(shapes, places, text, _digest(b"").hexdigest()))
+    written = dict.fromkeys(shapes, 0)
+
+    def append(name: str, rows: Tensor) -> None:
+        content = _bytes(rows.detach().cpu().contiguous())
+        assert rows.dtype == shapes[name].dtype, f"{name} is not {rows.dtype}"
+        file.seek(start + places[name] + written[name])
+        file.write(content)
+        written[name] += len(content)
+
     with atomic(path) as temporary:
         try:
-            save_file(plain, temporary, metadata=header)
-        except SafetensorError as error:  # a full disk, for one
+            with temporary.open("w+b") as file:
+                yield append
+                for name, shape in shapes.items():
+                    assert written[name] == shape.size, f"{name} is not complete in {path}"
+                digest = _digest(text.encode())
+                for name in sorted(shapes):
+                    digest.update(_title(name, *shapes[name]))
+                    _digest_block(digest, file, start + places[name], shapes[name].size)
+                file.seek(0)
+                file.write(_header(shapes, places, text, digest.hexdigest()))
+        except OSError as error:  # a full disk, for one
             raise OSError(f"{path} cannot be written: {error}") from error
+
+
+def _header(
+    shapes: Mapping[str, Shape], places: Mapping[str, int], note: str, digest: str
+) -> bytes:
+    """Return the beginning of a safetensors file; its length does not depend on the digest."""
+    entries: dict[str, Any] = {
+        "__metadata__": {ENTRY: json.dumps({"digest": digest, "note": note})}
+    }
+    for name, start in places.items():
+        dtype, shape = shapes[name]
+        offsets = [start, start + shapes[name].size]
+        entries[name] = {"dtype": DTYPES[dtype], "shape": shape, "data_offsets": offsets}
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -107,15 +197,36 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise DamagedFileError(f"{path} is damaged: {error}") from error
     known = json.loads(header.get(ENTRY, "{}"))
     note = known.get("note", "{}")
-    if known.get("digest") != _digest(tensors, note):
+    if known.get("digest") != _digest_of(tensors, note):
         raise DamagedFileError(f"{path} is damaged: its content does not match its digest")
     return tensors, json.loads(note)
 
 
-def _digest(tensors: Mapping[str, Tensor], note: str) -> str:
-    digest = hashlib.blake2b(note.encode(), digest_size=16)
+def _digest(start: bytes) -> hashlib.blake2b:
+    return hashlib.blake2b(start, digest_size=16)
+
+
+def _digest_of(tensors: Mapping[str, Tensor], note: str) -> str:
+    digest = _digest(note.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
-        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(_title(name, tensor.dtype, tuple(tensor.shape)))
+        digest.update(_bytes(tensor))
     return digest.hexdigest()
+
+
+def _title(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> bytes:
+    return f"{name}{dtype}{shape}".encode()
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.reshape(-1).view(torch.uint8).numpy().data
+
+
+def _digest_block(digest: hashlib.blake2b, file: BinaryIO, start: int, size: int) -> None:
+    """Add the bytes of a part of a file to a digest."""
+    file.seek(start)
+    while size:
+        block = file.read(min(BLOCK, size))
+        digest.update(block)
+        size -= len(block)
