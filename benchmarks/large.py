@@ -28,8 +28,7 @@ from common import PeakMemory, hardware, resident, save
 
 CLASSES, SIDE, STEPS, BATCH = 1000, 8, 20, 256
 SIZES = (10_000, 100_000, 1_000_000)
-SHARED = 100_000
-"""The number of rows that two processes are measured with."""
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
 COLUMNS = {
     "rows": "rows",
@@ -112,7 +111,8 @@ def measure(table: Path, cache: str, *, whole: bool) -> dict[str, float]:
     folder = table.with_suffix(f".run-{cache}")
     if processes.is_first():
         shutil.rmtree(folder, ignore_errors=True)
-        Run.create(folder, recipe, gather(trainer, noise, recipe, {}), trainer.train, trainer.holdout)
+        facts = gather(trainer, noise, recipe, {})
+        Run.create(folder, recipe, facts, trainer.train, trainer.holdout)
     processes.wait()
     run, events = Run(folder), trainer.events()
     assert isinstance(next(events), Step)
@@ -156,7 +156,7 @@ def apart(table: Path, cache: str, number: int, *, whole: bool) -> list[dict[str
     command = [sys.executable, *(torchrun if number > 1 else ()), __file__]
     with tempfile.TemporaryDirectory() as answers:
         words = ["--measure", str(table), cache, str(int(whole)), answers]
-        subprocess.run([*command, *words], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        subprocess.run([*command, *words], check=True, env={**os.environ, **ENVIRONMENT})
         files = sorted(Path(answers).iterdir())
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
@@ -190,16 +190,21 @@ def case(root: Path, rows: int, cache: str, number: int = 1) -> dict[str, Any]:
 
 def line(row: dict[str, Any]) -> str:
     """Return a row of the printed table."""
-    cells = [row[name] for name in COLUMNS]
-    texts = (f"{x:,.2f}" if isinstance(x, float) and x < 10 else f"{x:,.0f}" if not isinstance(x, str) else x for x in cells)
-    return "| " + " | ".join(texts) + " |"
+    return "| " + " | ".join(_text(row[name]) for name in COLUMNS) + " |"
+
+
+def _text(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.2f}" if isinstance(value, float) and value < 10 else f"{value:,.0f}"
 
 
 def main() -> None:
     """Measure every case, print the table and save it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--caches", nargs="+", default=("stream", "disk"))
+    parser.add_argument("--shared", type=int, nargs="*", default=(100_000,), help="by two")
+    parser.add_argument("--caches", nargs="+", default=("disk", "stream"))
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "large")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
@@ -210,12 +215,14 @@ def main() -> None:
         return
     make_files(args.folder / "files", max(args.rows))
     print("| " + " | ".join(COLUMNS.values()) + " |\n" + "|" + " ---: |" * len(COLUMNS))
-    cases = [case(args.folder, rows, cache) for rows in args.rows for cache in args.caches]
-    if SHARED in args.rows:
-        cases += [case(args.folder, SHARED, cache, 2) for cache in args.caches]
-    if args.save:
-        settings = {"classes": CLASSES, "side": SIDE, "steps": STEPS, "batch_size": BATCH}
-        save({**hardware(), **settings, "cases": cases}, args.save, "large.json")
+    kinds = [(rows, cache, 1) for rows in args.rows for cache in args.caches]
+    kinds += [(rows, cache, 2) for rows in args.shared for cache in args.caches]
+    settings = {"classes": CLASSES, "side": SIDE, "steps": STEPS, "batch_size": BATCH}
+    cases = []
+    for rows, cache, number in sorted(kinds):
+        cases.append(case(args.folder, rows, cache, number))
+        if args.save:
+            save({**hardware(), **settings, "cases": cases}, args.save, "large.json")
 
 
 if __name__ == "__main__":

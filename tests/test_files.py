@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 import torch
+from common import PeakMemory
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from unswayed import files
 from unswayed.errors import DamagedFileError
@@ -58,3 +62,52 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path):
         file.write('{"epoch": 1, "te')
     assert files.read_json_lines(path) == [{"epoch": 0}]
     assert files.read_json_lines(tmp_path / "none.jsonl") == []
+
+
+def test_rows_can_be_written_a_few_at_a_time(tmp_path):
+    x, y = torch.randn(7, 3).half(), torch.arange(5)
+    with files.writing(
+        tmp_path / "a.safetensors",
+        {"x": files.Shape(x.dtype, (7, 3)), "y": files.Shape(y.dtype, (5,))},
+        {"epoch": 1},
+    ) as append:
+        append("x", x[:4])
+        append("y", y)
+        append("x", x[4:])
+    files.write_tensors(tmp_path / "b.safetensors", {"y": y, "x": x}, {"epoch": 1})
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_other_software_reads_the_file_and_would_write_the_same(tmp_path):
+    tensors = {"b": torch.randn(3, 2), "a": torch.randn(5), "c": torch.tensor(1.0)}
+    files.write_tensors(tmp_path / "ours.safetensors", tensors, {"ä": 1})
+    with safe_open(tmp_path / "ours.safetensors", framework="pt") as file:
+        header = file.metadata()
+    found = load_file(tmp_path / "ours.safetensors")
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+    save_file(tensors, tmp_path / "theirs.safetensors", metadata=header)
+    ours, theirs = (tmp_path / f"{name}.safetensors" for name in ("ours", "theirs"))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_a_tensor_that_is_not_complete_leaves_no_file(tmp_path):
+    shape = {"x": files.Shape(torch.float32, (3,))}
+    with (
+        pytest.raises(AssertionError, match="x is not complete"),
+        files.writing(tmp_path / "x.safetensors", shape, {}) as append,
+    ):
+        append("x", torch.zeros(2))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux only")
+def test_a_tensor_of_64_mb_is_written_in_the_memory_of_a_part(tmp_path):
+    part = torch.ones(2**18)
+    peak = PeakMemory()
+    with files.writing(
+        tmp_path / "x.safetensors", {"x": files.Shape(torch.float32, (64, 2**18))}, {}
+    ) as append:
+        for _ in range(64):
+            append("x", part)
+    assert peak.megabytes() < 40
+    assert files.read_tensors(tmp_path / "x.safetensors")[0]["x"].sum() == 2**24

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import torch
 from safetensors import safe_open
@@ -19,23 +20,39 @@ from unswayed.errors import DamagedFileError, UnwritableFileError
 ENTRY = "unswayed"
 """The key of our note in the header of a safetensors file."""
 
-KINDS = {
+BLOCK = 2**24
+"""Bytes of a file that are read at a time."""
+
+DTYPES = {
     torch.float64: "F64",
-    torch.int64: "I64",
-    torch.uint64: "U64",
-    torch.complex64: "C64",
     torch.float32: "F32",
-    torch.int32: "I32",
-    torch.uint32: "U32",
     torch.float16: "F16",
     torch.bfloat16: "BF16",
+    torch.complex64: "C64",
+    torch.int64: "I64",
+    torch.int32: "I32",
     torch.int16: "I16",
-    torch.uint16: "U16",
     torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-"""Their names in safetensors files, the widest first: so every tensor is aligned."""
+"""The names of types in a safetensors file."""
+
+
+class Shape(NamedTuple):
+    """What a tensor in a file is like."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -89,6 +106,12 @@ def write_json(path: Path, value: Any, *, indent: int | None = 2) -> None:
     write_text(path, json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
 
 
+def write_sections(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON object atomically, every entry on a line: a large matrix takes one of them."""
+    entries = (f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in value.items())
+    write_text(path, "{\n" + ",\n".join(entries) + "\n}\n")
+
+
 def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
     """Add a row to a JSON-lines file and sync it."""
     try:
@@ -114,30 +137,67 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> None:
-    """Write a safetensors file atomically, with a JSON note and a digest in its header.
+    """Write a safetensors file atomically, with a JSON note and a digest in its header."""
+    shapes = {name: Shape(tensor.dtype, tuple(tensor.shape)) for name, tensor in tensors.items()}
+    with writing(path, shapes, note) as append:
+        for name, tensor in tensors.items():
+            append(name, tensor)
 
-    The library's own writer renames a hidden file of its own, which stays behind after a kill.
+
+@contextmanager
+def writing(
+    path: Path, shapes: Mapping[str, Shape], note: Mapping[str, Any]
+) -> Iterator[Callable[[str, Tensor], None]]:
+    """Yield a function that adds rows to a tensor of a file, which `write_tensors` could write.
+
+    So tensors that do not fit into memory can be written. The file is there after the block. The
+    library's own writer renames a hidden file of its own, which stays behind after a kill.
+
+    Args:
+        path: the file.
+        shapes: of the whole tensors.
+        note: for the header.
     """
-    order = list(KINDS)
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    plain = dict(sorted(plain.items(), key=lambda item: (order.index(item[1].dtype), item[0])))
+    places, end = {}, 0
+    for name in sorted(shapes, key=lambda name: (-shapes[name].dtype.itemsize, name)):
+        places[name], end = end, end + shapes[name].size
     text = json.dumps(note)
-    about = json.dumps({"digest": _digest(plain, text), "note": text})
-    header: dict[str, Any] = {"__metadata__": {ENTRY: about}}
-    end = 0
-    for name, tensor in plain.items():
-        start, end = end, end + tensor.nbytes
-        header[name] = {
-            "dtype": KINDS[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [start, end],
-        }
-    head = json.dumps(header, ensure_ascii=False).encode()
-    head += b" " * (-len(head) % 8)
-    with atomic(path) as temporary, temporary.open("wb") as file:
-        file.write(len(head).to_bytes(8, "little") + head)
-        for tensor in plain.values():
-            file.write(_bytes(tensor))
+    start = len(_header(shapes, places, text, _digest(b"").hexdigest()))
+    written = dict.fromkeys(shapes, 0)
+
+    def append(name: str, rows: Tensor) -> None:
+        content = _bytes(rows.detach().cpu().contiguous())
+        assert rows.dtype == shapes[name].dtype, f"{name} is not {rows.dtype}"
+        file.seek(start + places[name] + written[name])
+        file.write(content)
+        written[name] += len(content)
+
+    with atomic(path) as temporary, temporary.open("w+b") as file:
+        yield append
+        for name, shape in shapes.items():
+            assert written[name] == shape.size, f"{name} is not complete in {path}"
+        digest = _digest(text.encode())
+        for name in sorted(shapes):
+            digest.update(_title(name, *shapes[name]))
+            _digest_block(digest, file, start + places[name], shapes[name].size)
+        file.seek(0)
+        file.write(_header(shapes, places, text, digest.hexdigest()))
+
+
+def _header(
+    shapes: Mapping[str, Shape], places: Mapping[str, int], note: str, digest: str
+) -> bytes:
+    """Return the beginning of a safetensors file; its length does not depend on the digest."""
+    entries: dict[str, Any] = {
+        "__metadata__": {ENTRY: json.dumps({"digest": digest, "note": note})}
+    }
+    for name, start in places.items():
+        dtype, shape = shapes[name]
+        offsets = [start, start + shapes[name].size]
+        entries[name] = {"dtype": DTYPES[dtype], "shape": shape, "data_offsets": offsets}
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -148,7 +208,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             known = json.loads((file.metadata() or {})[ENTRY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        same = known["digest"] == _digest(tensors, known["note"])
+        same = known["digest"] == _digest_of(tensors, known["note"])
         note = json.loads(known["note"])
     except (OSError, MemoryError):
         raise
@@ -159,14 +219,31 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, note
 
 
+def _digest(start: bytes) -> hashlib.blake2b:
+    return hashlib.blake2b(start, digest_size=16)
+
+
+def _digest_of(tensors: Mapping[str, Tensor], note: str) -> str:
+    digest = _digest(note.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(_title(name, tensor.dtype, tuple(tensor.shape)))
+        digest.update(_bytes(tensor))
+    return digest.hexdigest()
+
+
+def _title(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> bytes:
+    return f"{name}{dtype}{shape}".encode()
+
+
 def _bytes(tensor: Tensor) -> memoryview:
     return tensor.reshape(-1).view(torch.uint8).numpy().data
 
 
-def _digest(tensors: Mapping[str, Tensor], note: str) -> str:
-    digest = hashlib.blake2b(note.encode(), digest_size=16)
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(_bytes(tensor))
-    return digest.hexdigest()
+def _digest_block(digest: hashlib.blake2b, file: BinaryIO, start: int, size: int) -> None:
+    """Add the bytes of a part of a file to a digest."""
+    file.seek(start)
+    while size:
+        block = file.read(min(BLOCK, size))
+        digest.update(block)
+        size -= len(block)

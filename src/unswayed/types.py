@@ -6,7 +6,7 @@ feature, D embedding, N samples of a data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
@@ -87,17 +87,45 @@ class Overview:
     rows: Tensor  # rows that are trained on
     holdout: Tensor  # rows that are not
     network: nn.Module  # what is evaluated: the learner's classifier, or the average of its weights
-    look: Callable[[nn.Module, Tensor], Tensor]
-    """Return the probabilities (n, K) of a network for these rows, without augmentation."""
+    batches: Callable[[nn.Module, Tensor], Iterable[Tensor]]
+    """Yield the probabilities (b, K) of a network for these rows, in order, a batch at a time.
+
+    The images are not augmented. There is at least one batch.
+    """
+
+    def look(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Return the probabilities (n, K) of a network for these rows.
+
+        Of many rows and classes they take much memory: what needs a number of each row only should
+        ask for it below.
+        """
+        return _together(self.batches(network, rows))
+
+    def predicted(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Return the most probable class (n,) of these rows."""
+        return _together(p.argmax(dim=1) for p in self.batches(network, rows))
+
+    def of_given(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Return the probability (n,) of the given label of these rows."""
+        labels, found, done = self.given[rows][:, None], [], 0
+        for p in self.batches(network, rows):
+            found.append(p.gather(1, labels[done : done + len(p)]).squeeze(1))
+            done += len(p)
+        return _together(found)
 
     def losses(self, network: nn.Module, rows: Tensor) -> Tensor:
-        """Return the cross entropy (n,) of the given labels of these rows, without augmentation."""
-        p = self.look(network, rows).gather(1, self.given[rows][:, None]).squeeze(1)
-        return -p.clamp_min(1e-12).log()
+        """Return the cross entropy (n,) of the given labels of these rows."""
+        return -self.of_given(network, rows).clamp_min(1e-12).log()
 
     def first_epoch(self, share: float) -> int:
         """Return the epoch, from 0, that starts when this share of the training is done."""
         return round(share * self.epochs)
+
+
+def _together(parts: Iterable[Tensor]) -> Tensor:
+    import torch  # not at the top: see above
+
+    return torch.cat(list(parts))
 
 
 class Pairs(NamedTuple):

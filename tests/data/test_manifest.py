@@ -121,3 +121,46 @@ def test_missing_images_are_listed_like_broken_ones(root):
     rows = [*ROWS, {"path": "images/gone.png", "label": "cat"}]
     train = load(write(root, rows, ".csv"), max_bad=0.2).train
     assert list(train.skipped) == ["images/gone.png"]
+
+
+def test_an_id_may_not_stand_in_train_and_in_test(root):
+    rows = [*ROWS, {**ROWS[0], "split": "test"}]
+    rows = [{"split": "", **row} for row in rows]
+    with pytest.raises(UsageError, match=r"row 7: the id 'images/000\.png' stands there twice"):
+        load(write(root, rows, ".jsonl"))
+
+
+def test_a_link_may_lead_to_a_file_below_the_root_only(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (root / "images" / "in.png").symlink_to(root / "images" / "000.png")
+    rows = [*ROWS, {"path": "images/in.png", "label": "cat"}]
+    assert len(load(write(root, rows, ".csv")).train) == 7
+    (root / "images" / "001.png").rename(outside / "001.png")
+    for name, target in (("out.png", outside / "001.png"), ("folder", outside)):
+        (root / "images" / name).symlink_to(target)
+        path = "images/out.png" if name == "out.png" else "images/folder/001.png"
+        with pytest.raises(UsageError, match=f"row 7: '{path}' leaves the folder"):
+            load(write(root, [*ROWS, {"path": path, "label": "cat"}], ".csv"))
+
+
+@pytest.mark.parametrize(
+    "written", ["./images/000.png", "images//000.png", "images/../images/000.png"]
+)
+def test_a_path_may_be_written_in_other_ways(root, written):
+    train = load(write(root, [{"path": written, "label": "cat"}, *ROWS[1:]], ".csv")).train
+    assert train.ids[0] == written
+    assert len(train) == 6
+    assert not train.skipped
+
+
+def test_a_path_may_be_absolute(root):
+    whole = str(root / "images" / "000.png")
+    train = load(write(root, [{"path": whole, "label": "cat"}, *ROWS[1:]], ".csv")).train
+    assert train.ids[0] == whole
+    assert train.files.paths == [row["path"] for row in ROWS]
+
+
+def test_a_parquet_file_is_read_a_part_at_a_time(root, monkeypatch):
+    monkeypatch.setattr("unswayed.data.tables.BATCH", 4)
+    rows = [{**row, "bytes": b"of another column"} for row in ROWS]
+    assert load(write(root, rows, ".parquet")).train.ids == [row["path"] for row in ROWS]

@@ -46,4 +46,6 @@ def overview(given, p, network=None, epoch=5, epochs=10, holdout=()):
     """Return an overview in which every network sees the probabilities p (N, K)."""
     holdout = torch.tensor(holdout, dtype=torch.long)
     rows = torch.tensor([i for i in range(len(given)) if i not in set(holdout.tolist())])
-    return Overview(epoch, epochs, given, rows, holdout, network, lambda net, which: p[which])
+    return Overview(
+        epoch, epochs, given, rows, holdout, network, lambda net, which: p[which].split(7)
+    )

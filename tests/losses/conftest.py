@@ -39,7 +39,7 @@ def overview(generator):
             rows[: N - holdout],
             rows[N - holdout :],
             network,
-            lambda net, rows: net(x[rows]).softmax(dim=1).detach(),
+            lambda net, rows: net(x[rows]).softmax(dim=1).detach().split(7),
         )
 
     return make

@@ -72,7 +72,7 @@ def test_q_moves_with_the_epochs_and_stays_where_it_is_within_one():
     ramp = Ramp(start=0.1, end=0.7, since=0.25, until=0.75)
     loss, rows = LOSSES.build("gce", q=ramp), torch.arange(0)
     for epoch, q in enumerate((0.1, 0.1, 0.4, 0.7)):
-        loss.before_epoch(Overview(epoch, 4, rows, rows, rows, loss, lambda *_: rows))
+        loss.before_epoch(Overview(epoch, 4, rows, rows, rows, loss, lambda *_: [rows]))
         found = loss(LOGITS, LABELS)
         assert torch.allclose(found, gce_loss(LOGITS, LABELS, q=q, reduction="none"))
     again = LOSSES.build("gce", q=ramp)

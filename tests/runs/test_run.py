@@ -63,7 +63,7 @@ def test_nothing_on_disk_is_a_pickle(finished):
     suffixes = {p.suffix for p in finished.path.rglob("*") if p.is_file() and p.name != ".lock"}
     assert suffixes <= {".toml", ".json", ".jsonl", ".npz", ".safetensors", ".md"}
     with np.load(finished.path / "samples.npz", allow_pickle=False) as arrays:
-        assert set(arrays.files) == {"ids", "given", "true", "holdout"}
+        assert set(arrays.files) == {"ids", "ids_end", "given", "true", "holdout"}
 
 
 def test_records_are_by_sample_and_epoch(finished):

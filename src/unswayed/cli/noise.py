@@ -80,7 +80,7 @@ def drawn(recipe: Recipe) -> LabelFile:
     data, seed = splits.train, recipe.settings.seed
     noise: Noise = recipe.build("noise", facts_of(data))
     return LabelFile(
-        ids=data.ids,
+        ids=tuple(data.ids),
         before=data.given,
         given=noise.corrupt(data.given, data.keys, seed),
         classes=data.classes,

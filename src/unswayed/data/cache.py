@@ -15,7 +15,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +29,7 @@ from torch import Tensor
 
 from unswayed.data.decode import Resize, decode
 from unswayed.data.progress import tell
-from unswayed.data.stores import FileImages, MappedImages, Store, signature
+from unswayed.data.stores import PIECE, FileImages, MappedImages, Store, signature
 from unswayed.data.texts import Paths
 from unswayed.errors import UsageError
 from unswayed.processes import cores
@@ -134,7 +134,7 @@ def _room(file: Path) -> int:
 
 
 def _attempts(
-    pool: ThreadPoolExecutor, paths: Sequence[Path], rows: Iterable[int], how: How
+    pool: ThreadPoolExecutor, paths: Sequence[Path], rows: Sequence[int], how: How
 ) -> Iterator[tuple[int, Tensor | str]]:
     """Yield every row with its pixels, or with the reason why the file cannot be read."""
     channels, size, resize = how
@@ -145,7 +145,12 @@ def _attempts(
         except UsageError as error:
             return row, str(error)
 
-    yield from pool.map(attempt, rows)
+    def attempts(piece: Sequence[int]) -> list[tuple[int, Tensor | str]]:
+        return [attempt(row) for row in piece]
+
+    pieces = (rows[at : at + PIECE] for at in range(0, len(rows), PIECE))
+    for found in pool.map(attempts, pieces):
+        yield from found
 
 
 def _in_memory(paths: Sequence[Path], how: How) -> Decoded:
@@ -189,9 +194,7 @@ def _build(
         wait = True
 
 
-def _make_room(
-    folder: Path, file: Path, rows: int, shape: tuple[int, ...] | None
-) -> None:
+def _make_room(folder: Path, file: Path, rows: int, shape: tuple[int, ...] | None) -> None:
     """Make files of the right length; if one was damaged, all rows are decoded again."""
     lengths = {file: rows}
     if shape:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from unswayed.data.decode import Resize
 from unswayed.data.stores import SomeImages, Store
-from unswayed.data.texts import Texts, are_distinct
+from unswayed.data.texts import Texts, are_distinct, texts_of
 from unswayed.errors import UsageError
 from unswayed.processes import part, summed
 from unswayed.randomness import Bits, bits
@@ -54,7 +54,7 @@ class Dataset:
     keys: Bits = field(init=False, repr=False)  # (N,) 64 bits per id, what randomness is keyed by
 
     def __post_init__(self) -> None:
-        ids = self.ids if isinstance(self.ids, Texts) else Texts(self.ids)
+        ids = texts_of(self.ids)
         object.__setattr__(self, "ids", ids)
         _check(self, ids)
         object.__setattr__(self, "keys", ids.keys)
@@ -148,7 +148,7 @@ class Dataset:
         count = min(len(self), budget)
         rows = (torch.arange(count) * len(self) // count)[part(count)]
         levels = np.zeros((self.channels, 256))
-        size = max(1, STATISTICS_CHUNK // (self.image_size[0] * self.image_size[1]))
+        size = max(1, min(1024, STATISTICS_CHUNK // (self.image_size[0] * self.image_size[1])))
         for start in range(0, len(rows), size):
             batch = self.images[rows[start : start + size]]
             for c in range(self.channels):

@@ -26,6 +26,9 @@ from unswayed.processes import cores
 HELD = 2**26
 """Bytes of a mapped file that are held before they are given back."""
 
+PIECE = 16
+"""Images that a thread decodes at a time: of small ones, a task each would take longer."""
+
 AROUND = 2**16
 """Bytes that the system maps around the place that is read."""
 
@@ -64,7 +67,7 @@ class FileImages:
     ) -> None:
         self.paths, self.channels, self.size, self.resize = paths, channels, size, resize
         self._pool = ThreadPoolExecutor(threads or cores(), "decode")
-        self._coming: dict[int, Future[Tensor]] = {}
+        self._coming: tuple[Tensor, list[Future[Tensor]]] = (torch.empty(0), [])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,24 +77,32 @@ class FileImages:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def _decode(self, row: int) -> Tensor:
-        return decode(self.paths[row], self.channels, self.size, self.resize)
+    def _decode(self, rows: Tensor) -> Tensor:
+        how = self.channels, self.size, self.resize
+        return torch.stack([decode(self.paths[row], *how) for row in rows.tolist()])
+
+    def _start(self, rows: Tensor) -> list[Future[Tensor]]:
+        return [self._pool.submit(self._decode, piece) for piece in rows.split(PIECE)]  # type: ignore[no-untyped-call]
 
     def prefetch(self, rows: Tensor) -> None:
-        """Start decoding rows; rows that were started before and not fetched are dropped."""
-        wanted = rows.tolist()
-        self._coming = {
-            row: self._coming.get(row) or self._pool.submit(self._decode, row) for row in wanted
-        }
+        """Start decoding rows; those that were started before and not fetched are dropped."""
+        self._drop()
+        self._coming = (rows, self._start(rows)) if len(rows) else self._coming
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        wanted: list[int] = rows.tolist()
-        futures = [
-            self._coming[row] if row in self._coming else self._pool.submit(self._decode, row)
-            for row in wanted
-        ]
-        self._coming = {}
-        return torch.stack([future.result() for future in futures])
+        if not len(rows):
+            return torch.empty(0, *self.shape[1:], dtype=torch.uint8)
+        known, pieces = self._coming
+        if not torch.equal(known, rows):
+            self._drop()
+            pieces = self._start(rows)
+        self._coming = (torch.empty(0), [])
+        return torch.cat([piece.result() for piece in pieces])
+
+    def _drop(self) -> None:
+        for piece in self._coming[1]:
+            piece.cancel()
+        self._coming = (torch.empty(0), [])
 
     def fingerprint(self) -> str:
         """Return a hash of names, sizes and times of the files, as they were first seen."""

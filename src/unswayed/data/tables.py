@@ -6,6 +6,7 @@ import csv
 import difflib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from unswayed.errors import UsageError
 PATHS = ("path", "file_name", "image")
 OPTIONAL = ("true_label", "split", "id")
 Row = Mapping[str, Any]
+PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*[^/\\.][^/\\]*")
+"""A path that is written the shortest way and goes down only; most are."""
+
 BATCH = 4096
 """Rows of a Parquet file that are in memory at a time."""
 
@@ -149,19 +153,19 @@ def id_of(row: Row) -> str:
 def _places(top: Path) -> Callable[[str], str | None]:
     """Return what makes a path relative to `top`, or None if its file does not lie below it."""
     root = os.path.realpath(top)
+    within, inside = str(top / "_")[:-1], str(Path(root) / "_")[:-1]  # both end with a slash
 
     @lru_cache(maxsize=BATCH)  # of a folder with many files, links are followed once
     def is_below(folder: str) -> bool:
         found = os.path.realpath(folder)
-        return found == root or found.startswith(os.path.join(root, ""))
+        return found == root or found.startswith(inside)
 
     def place(written: str) -> str | None:
-        path = str(top / written)
+        path = within + written if PLAIN.fullmatch(written) else str(top / written)
         folder, name = os.path.split(path)
-        follow = name in ("", "..") or os.path.islink(path)
+        follow = name in ("", "..") or os.path.islink(path)  # noqa: PTH114  twice as fast
         if not is_below(path if follow else folder):
             return None
-        within = os.path.join(top, "")
         return path[len(within) :] if path.startswith(within) else os.path.relpath(path, top)
 
     return place

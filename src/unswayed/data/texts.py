@@ -49,7 +49,7 @@ class Texts(Sequence[str]):
 
     def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return all bytes, and where each text ends in them."""
-        return np.frombuffer(bytes(self._bytes), np.uint8), np.array(self._ends[1:], np.int64)
+        return np.frombuffer(bytes(self._bytes), np.uint8), np.array(self._ends, np.int64)[1:]
 
     def append(self, text: str) -> None:
         """Add a text."""
@@ -117,6 +117,11 @@ class Paths(Sequence[Path]):
         """Return the files of some rows."""
         everything = len(rows) == len(self) and bool((np.diff(rows) == 1).all())
         return self if everything else Paths(self.root, self.names.take(rows))
+
+
+def texts_of(texts: Iterable[str]) -> Texts:
+    """Return texts in few bytes, as they are if they are so already."""
+    return texts if isinstance(texts, Texts) else Texts(texts)
 
 
 def are_distinct(*parts: Texts) -> bool:

@@ -54,8 +54,7 @@ class TruncatedGCE(Loss):
         since = overview.epoch - max(1, overview.first_epoch(self.start))
         if since >= 0 and since % self.every == 0:
             rows = overview.rows
-            p = overview.look(self.best.network, rows)  # (n, K)
-            self.kept[rows] = _of(p, overview.given[rows]) > self.k
+            self.kept[rows] = overview.of_given(self.best.network, rows) > self.k
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """Return v L_q(p_y) + (1 - v) L_q(k), (B,).
@@ -71,14 +70,9 @@ class TruncatedGCE(Loss):
         return torch.where(self.kept[index], losses, truncated)
 
 
-def _of(p: Tensor, labels: Tensor) -> Tensor:
-    """Return p_y, (n,), of probabilities (n, K)."""
-    return p.gather(1, labels[:, None]).squeeze(1)
-
-
 def _accuracy(overview: Overview) -> Tensor | None:
     """Return the accuracy on the noisy hold-out, if there is one."""
     if not len(overview.holdout):
         return None
-    guess = overview.look(overview.network, overview.holdout).argmax(dim=1)
+    guess = overview.predicted(overview.network, overview.holdout)
     return (guess == overview.given[overview.holdout]).float().mean()

@@ -8,7 +8,7 @@ from unswayed import files
 from unswayed.errors import DamagedFileError
 from unswayed.processes import from_first, is_first
 from unswayed.recipe import Recipe
-from unswayed.runs.predictions import Predictions, predict_all
+from unswayed.runs.predictions import write_predictions
 from unswayed.runs.run import Config, Run
 from unswayed.runs.summary import Summary, summarise
 from unswayed.training.trainer import Trainer
@@ -38,20 +38,18 @@ The recipe is in `recipe.toml`, where the numbers come from in `provenance.json`
 
 def finish(trainer: Trainer, run: Run, recipe: Recipe) -> None:
     """Write all files of a finished run. The summary comes last and marks the run as finished."""
-    predictions = predict_all(trainer)
+    write_predictions(trainer, run.path)
     if is_first():
-        _write(trainer, run, recipe, predictions)
+        _write(trainer, run, recipe)
     from_first(None)  # the others wait until it is written
 
 
-def _write(trainer: Trainer, run: Run, recipe: Recipe, predictions: Predictions | None) -> None:
+def _write(trainer: Trainer, run: Run, recipe: Recipe) -> None:
     known = run.provenance
     summary = summarise(known.name, known.method, run.metrics, trainer.learner.findings())
     files.write_tensors(run.path / "model.safetensors", trainer.classifier.state_dict(), {})
     if summary.selected:
         _keep_selected(run, summary.selected.epoch)
-    if predictions:
-        predictions.write(run.path)
     config = _config(trainer, recipe, known.unswayed)
     files.write_json(run.path / "config.json", config.model_dump())
     files.write_text(run.path / "README.md", _card(run, config, summary))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,11 +11,13 @@ import torch
 from torch import Tensor
 
 from unswayed import files
+from unswayed.files import Shape
 from unswayed.processes import is_first
 from unswayed.training.measure import logits_and_features
 from unswayed.training.trainer import Trainer
 
 FILE = "predictions.safetensors"
+Append = Callable[[str, Tensor], None]
 LARGEST = torch.finfo(torch.float16).max
 
 
@@ -38,35 +42,40 @@ class Predictions:
         """Read them from a run folder."""
         return cls(**files.read_tensors(folder / FILE)[0])
 
-    def write(self, folder: Path) -> None:
-        """Write them into a run folder."""
-        tensors = {name: each for name, each in vars(self).items() if each is not None}
-        files.write_tensors(folder / FILE, tensors, {})
-
 
 @torch.no_grad()
-def predict_all(trainer: Trainer) -> Predictions | None:
-    """Evaluate all training samples; `train.predictions` says what is kept of them."""
+def write_predictions(trainer: Trainer, folder: Path) -> None:
+    """Evaluate all training samples, and write what `train.predictions` says into a run folder.
+
+    A batch is written as soon as it is evaluated. Other processes than the first help, and write
+    nothing.
+    """
     keep = trainer.settings.predictions
     if keep == "none":
-        return None
-    writes = is_first()  # the other processes help, and keep nothing
-    logits: list[Tensor] = []
-    features: list[Tensor] = []
-    test: list[Tensor] = []
-    with trainer.autocast():
-        for seen, inner in logits_and_features(trainer.classifier, trainer.train):
-            if writes:
-                logits.append(_half(seen))
-            if writes and keep == "features":
-                features.append(_half(inner))
-        if keep == "features" and trainer.splits.test is not None:
-            both = logits_and_features(trainer.classifier, trainer.splits.test)
-            test = [_half(inner) for _, inner in both if writes]
-    if not writes:
-        return None
-    kept = (torch.cat(each) if each else None for each in (features, test))
-    return Predictions(torch.cat(logits), *kept)
+        return
+    net, (train, test) = trainer.classifier, trainer.splits
+    width = sum(part.head.in_features for part in net.parts)
+    shapes = {"logits": (len(train), train.num_classes)}
+    if keep == "features":
+        shapes["features"] = (len(train), width)
+        shapes |= {} if test is None else {"test_features": (len(test), width)}
+    whole = {name: Shape(torch.float16, shape) for name, shape in shapes.items()}
+    with ExitStack() as until_done:
+        append: Append = _drop
+        if is_first():
+            append = until_done.enter_context(files.writing(folder / FILE, whole, {}))
+        until_done.enter_context(trainer.autocast())
+        for logits, features in logits_and_features(net, train):
+            append("logits", _half(logits))
+            if keep == "features":
+                append("features", _half(features))
+        if "test_features" in whole and test is not None:
+            for _, features in logits_and_features(net, test):
+                append("test_features", _half(features))
+
+
+def _drop(name: str, rows: Tensor) -> None:
+    """Write nothing."""
 
 
 def _half(x: Tensor) -> Tensor:

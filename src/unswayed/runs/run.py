@@ -39,6 +39,7 @@ from torch import Tensor
 
 from unswayed import files
 from unswayed.data import Dataset, Splits
+from unswayed.data.texts import Texts, texts_of
 from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
@@ -123,14 +124,14 @@ class Run:
             remove_leftovers(path)
             for folder in (new, new / "records", new / "checkpoints"):
                 folder.mkdir()
-            columns = {"ids": np.array(data.ids), "given": data.given, "holdout": holdout}
+            columns = {"given": data.given, "holdout": holdout, **_columns("ids", data.ids)}
             if data.true is not None:
                 columns["true"] = data.true
             if data.files is not None:
-                columns["paths"] = np.array(data.files.paths)
+                columns |= _columns("paths", data.files.paths)
             with files.atomic(new / "samples.npz") as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **columns)
-            files.write_json(new / "provenance.json", provenance.model_dump())
+            files.write_sections(new / "provenance.json", provenance.model_dump())
             if data.skipped:
                 files.write_json(new / "skipped.json", dict(data.skipped))
             files.write_text(new / "recipe.toml", recipe.to_toml())
@@ -223,8 +224,9 @@ class Run:
         path = self.path / "samples.npz"
         try:
             with np.load(path, allow_pickle=False) as file:
-                true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
-                return Samples(file["ids"], file["given"], true, file["holdout"], paths)
+                ids, true = _texts(file, "ids"), file["true"] if "true" in file.files else None
+                paths = _texts(file, "paths") if "paths" in file.files else None
+                return Samples(ids, file["given"], true, file["holdout"], paths)
         except (BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError) as error:
             raise DamagedFileError(f"{path} is damaged: {error}") from error
 
@@ -355,7 +357,7 @@ class Run:
         known = self.provenance
         again = Resumed(commit=commit(), started=now(), processes=count())
         known = known.model_copy(update={"resumed": [*known.resumed, again]})
-        files.write_json(self.path / "provenance.json", known.model_dump())
+        files.write_sections(self.path / "provenance.json", known.model_dump())
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -437,6 +439,20 @@ class Run:
                     path.unlink()
         for leftover in self.path.rglob(".*.tmp"):
             leftover.unlink()
+
+
+def _columns(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """Return two arrays that hold texts: all their bytes, and where each of them ends."""
+    letters, ends = texts_of(texts).arrays()
+    return {name: letters, f"{name}_end": ends}
+
+
+def _texts(file: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.str_]:
+    """Return texts; earlier development versions wrote them as they are."""
+    found: NDArray[np.str_] = file[name]
+    if f"{name}_end" in file:
+        found = np.array(list(Texts.from_arrays(file[name], file[f"{name}_end"])), dtype=np.str_)
+    return found
 
 
 def _open(root: Path, relative: str, side: int | None = None) -> Image.Image:

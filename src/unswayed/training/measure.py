@@ -20,10 +20,14 @@ BATCH, PIXELS = 1024, 2**20
 """The most images evaluated at a time, and the most pixels."""
 
 
-def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
-    """Return class probabilities (n, K) on the CPU, of images without augmentation."""
-    found = list(_answers(net, lambda images: net(images).softmax(dim=1), data, rows))
-    return torch.cat(found) if found else torch.zeros(0, data.num_classes)
+def probability_batches(net: nn.Module, data: Dataset, rows: Rows) -> Iterator[Tensor]:
+    """Yield class probabilities (b, K) on the CPU of these rows, in order, one batch or more.
+
+    Images are not augmented.
+    """
+    if len(rows) == 0:
+        yield torch.zeros(0, data.num_classes)
+    yield from _answers(net, lambda images: net(images).softmax(dim=1), data, rows)
 
 
 def features(net: Classifier, data: Dataset, rows: Rows | None = None) -> Tensor:
@@ -79,7 +83,12 @@ def _load(data: Dataset, rows: Rows, device: torch.device) -> Tensor:
 
 def predictions(net: nn.Module, data: Dataset, rows: Rows | None = None) -> NDArray[np.int64]:
     """Return the most probable class of each row."""
-    return probabilities(net, data, rows).argmax(dim=1).numpy()
+
+    def ask(images: Tensor) -> Tensor:
+        return torch.as_tensor(net(images).softmax(dim=1).argmax(dim=1))
+
+    found = list(_answers(net, ask, data, rows))
+    return torch.cat(found).numpy() if found else np.zeros(0, np.int64)
 
 
 def accuracy(predicted: NDArray[np.int64], labels: NDArray[np.int64]) -> float:

@@ -30,7 +30,7 @@ from unswayed.optimizers import Optimizer
 from unswayed.schedules import Schedule
 from unswayed.training.batches import Batches, Rows
 from unswayed.training.cost import Flops
-from unswayed.training.measure import Measurement, accuracy, probabilities
+from unswayed.training.measure import Measurement, accuracy, probability_batches
 from unswayed.training.optimization import Optimization
 from unswayed.training.records import Recorder
 from unswayed.training.settings import Settings
@@ -120,14 +120,15 @@ class Trainer:
         self.optimization.begin_epoch(self.epoch)
         to = self.device
 
-        def look(net: nn.Module, rows: Tensor) -> Tensor:
-            return probabilities(net, self.train, rows.cpu().numpy()).to(to)
+        def batches(net: nn.Module, rows: Tensor) -> Iterator[Tensor]:
+            for p in probability_batches(net, self.train, rows.cpu().numpy()):
+                yield p.to(to)
 
         rows, holdout = (torch.from_numpy(rows).to(to) for rows in (self.rows, self.holdout))
         given, net = self.batches.given, self.classifier
         with self.flops.counted():
             self.learner.before_epoch(
-                Overview(self.epoch, self.settings.epochs, given, rows, holdout, net, look)
+                Overview(self.epoch, self.settings.epochs, given, rows, holdout, net, batches)
             )
 
     def make_step(self) -> float:
