@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from unswayed.errors import DamagedFileError
+from unswayed.parsing import parse_object
 
 ENTRY = "unswayed"
 """The key of our note in the header of a safetensors file."""
@@ -71,14 +72,14 @@ def append_json_line(path: Path, row: Mapping[str, Any]) -> None:
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Return all rows; an incomplete last line, left by a crash, is ignored."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = path.read_bytes().splitlines() if path.exists() else []
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
+            rows.append(parse_object(line))
+        except ValueError as error:
             if number < len(lines):
-                raise DamagedFileError(f"{path} is damaged in line {number}") from error
+                raise DamagedFileError(f"{path} is damaged in line {number}: {error}") from error
     return rows
 
 
@@ -105,11 +106,14 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise DamagedFileError(f"{path} is damaged: {error}") from error
-    known = json.loads(header.get(ENTRY, "{}"))
-    note = known.get("note", "{}")
-    if known.get("digest") != _digest(tensors, note):
-        raise DamagedFileError(f"{path} is damaged: its content does not match its digest")
-    return tensors, json.loads(note)
+    try:
+        known = parse_object(header.get(ENTRY, "{}"))
+        note = str(known.get("note", "{}"))
+        if known.get("digest") != _digest(tensors, note):
+            raise ValueError("its content does not match its digest")
+        return tensors, parse_object(note)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged: {error}") from error
 
 
 def _digest(tensors: Mapping[str, Tensor], note: str) -> str:

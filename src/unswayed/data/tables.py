@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,11 @@ from typing import Any
 from unswayed.data.layout import TEST, TRAIN, VALIDATION
 from unswayed.data.listing import Listing
 from unswayed.errors import UsageError
+from unswayed.parsing import parse_object
 
 PATHS = ("path", "file_name", "image")
 OPTIONAL = ("true_label", "split", "id")
+BATCH = 1024
 Row = Mapping[str, Any]
 
 
@@ -49,11 +50,9 @@ def _json_lines(file: Path) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise UsageError(f"{file}, row {number}: it is not JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise UsageError(f"{file}, row {number}: it is not an object with path and label")
+                row = parse_object(line)
+            except ValueError as error:
+                raise UsageError(f"{file}, row {number}: {error}") from error
             _check_columns(row, f"{file}, row {number}")
             yield row
 
@@ -64,12 +63,18 @@ def _parquet(file: Path) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'unswayed[parquet]'") from None
+    known = (*PATHS, "label", *OPTIONAL)
     try:
-        table = pyarrow.parquet.read_table(file)
-    except pyarrow.ArrowException as error:
+        with pyarrow.parquet.ParquetFile(file) as table:
+            names = table.schema_arrow.names
+            _check_columns(names, file)
+            # A few bytes may stand for a billion equal rows: their ids are refused as they come.
+            for rows in table.iter_batches(BATCH, columns=[n for n in names if n in known]):
+                yield from rows.to_pylist()
+    except (UsageError, OSError):
+        raise
+    except Exception as error:  # dates, decimals and texts each have their own
         raise UsageError(f"{file} cannot be read: {error}") from error
-    _check_columns(table.column_names, file)
-    yield from table.to_pylist()
 
 
 def _check_columns(columns: Iterable[Any], where: object) -> None:
@@ -131,7 +136,11 @@ def append(part: Listing, row: Row, top: Path, where: str) -> None:
     if not relative or "\0" in relative or label is None or str(label) == "":
         raise UsageError(f"{where}: the path or the label is empty")
     place = (top / relative).absolute()
-    if not place.resolve().is_relative_to(top.resolve()):
+    try:
+        inside = place.resolve().is_relative_to(top.resolve())
+    except (RuntimeError, ValueError) as error:  # a link to itself; half a pair of Unicode
+        raise UsageError(f"{where}: {relative!r} is no path: {error}") from error
+    if not inside:
         raise UsageError(f"{where}: {relative!r} leaves the folder {top}; set data.root")
     part.paths.append(place)
     part.ids.append(id_of(row))
