@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+LONGEST = 1000
+"""Characters of a message; names and columns of strangers can be longer than any terminal."""
 
-class UsageError(ValueError):
+_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Marks that change the direction of the text around them."""
+
+
+def is_odd(letter: str) -> bool:
+    """Return whether a letter is none: a control character, a mark of direction, half a pair."""
+    return letter in _TURNS or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
+
+
+def one_line(text: str) -> str:
+    """Return a text as one line of a bearable length that no terminal obeys.
+
+    Messages repeat what strangers wrote: names of files and columns, and errors of other packages.
+    """
+    if len(text) > LONGEST:  # what is wrong stands first, what to do last
+        text = f"{text[: 2 * LONGEST // 3]}…{text[-LONGEST // 3 :]}"
+    line = re.sub(r"\s*[\r\n]\s*", " ", text.strip())
+    return "".join(
+        letter.encode("unicode_escape").decode() if is_odd(letter) else letter for letter in line
+    )
+
+
+class _ReadableError(ValueError):
+    """An error whose message is one line, perhaps followed by a few details, a line each."""
+
+    def __init__(self, message: str, *details: str) -> None:
+        super().__init__("\n  ".join(map(one_line, (message, *details))))
+
+
+class UsageError(_ReadableError):
     """A user's mistake. The message says what is wrong and what to do. Exit code 2."""
 
 
@@ -43,7 +76,7 @@ class ToldElsewhereError(LostProcessError):
     """The first process failed, and says why."""
 
 
-class DamagedFileError(ValueError):
+class DamagedFileError(_ReadableError):
     """A file of a run is missing or damaged."""
 
 

@@ -16,6 +16,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from unswayed.errors import DamagedFileError, UnwritableFileError
+from unswayed.parsing import parse_object
 
 ENTRY = "unswayed"
 """The key of our note in the header of a safetensors file."""
@@ -129,10 +130,10 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line))
+            rows.append(parse_object(line))
         except ValueError as error:  # no JSON, or no text at all
             if number < len(lines):
-                raise DamagedFileError(f"{path} is damaged in line {number}") from error
+                raise DamagedFileError(f"{path} is damaged in line {number}: {error}") from error
     return rows
 
 
@@ -206,10 +207,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         pass
     try:
         with safe_open(path, framework="pt") as file:
-            known = json.loads((file.metadata() or {})[ENTRY])
+            known = parse_object((file.metadata() or {})[ENTRY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         same = known["digest"] == _digest_of(tensors, known["note"])
-        note = json.loads(known["note"])
+        note = parse_object(known["note"])
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a changed byte can make anything of a header

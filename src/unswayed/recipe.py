@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -218,7 +219,9 @@ def read(source: str | Path, kind: Literal["recipe", "grid"] = "recipe") -> tupl
         raise UsageError(f"no {kind} called {str(source)!r}, and no such file; {hint}")
     try:
         return path.name.removesuffix(".toml"), tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise UsageError(f"the {kind} {source} is nested too deeply to be read") from None
+    except ValueError as error:  # numbers of thousands of digits among them
         raise UsageError(f"the {kind} {source} is not valid TOML: {error}") from error
 
 
@@ -233,7 +236,7 @@ def _assignments(
     if base is not None:
         if not isinstance(base, str):
             raise UsageError(f"the recipe {name!r} extends {base!r}, which is no name")
-        base = str(folder / base) if base.endswith(".toml") else base
+        base = os.path.normpath(folder / base) if base.endswith(".toml") else base
         if base in seen:
             raise UsageError(f"the recipe {name!r} extends itself: {' -> '.join((*seen, base))}")
         found = _assignments(read(base)[1], base, Path(base).parent, (*seen, base))

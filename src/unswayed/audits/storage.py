@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -67,8 +68,9 @@ def read_audit(run: Run) -> Audit:
         given = arrays["given"].astype(np.int64)
         if len(given) != len(ids):
             raise UsageError(f"{file} judges {len(given)} labels, the run has {len(ids)}; audit it")
+        _check(arrays, len(ids), len(classes))
         joints = [arrays[name].astype(np.float64) for name in JOINTS]
-        rate, low, high = note["rate"]
+        rate, low, high = map(float, note["rate"])
         return Audit(
             ids=ids,
             classes=classes,
@@ -77,18 +79,43 @@ def read_audit(run: Run) -> Audit:
             p_wrong=arrays["p_wrong"],
             p_suggested=arrays["p_suggested"],
             noise=NoiseEstimate(rate, low, high, *joints),
-            evidence=note["evidence"],
-            qualities=note["qualities"],
+            evidence=str(note["evidence"]),
+            qualities={name: float(each) for name, each in dict(note["qualities"]).items()},
             flags=_words(arrays["flags"]),
             top=arrays.get("top"),
             p_top=arrays.get("p_top"),
             nearest=arrays.get("nearest"),
             groups=_groups(arrays["groups"], arrays["group_sizes"]),
-            reliability=[Bin(*each) for each in note["reliability"]],
-            warnings=note["warnings"],
+            reliability=[Bin(float(x), float(y), int(n)) for x, y, n in note["reliability"]],
+            warnings=[str(each) for each in note["warnings"]],
         )
-    except (KeyError, TypeError) as error:
+    except UsageError:
+        raise
+    except KeyError as error:
         raise DamagedFileError(f"{file} is damaged: it has no {error}") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DamagedFileError(f"{file} is damaged: {error}") from error
+
+
+def _check(arrays: Mapping[str, NDArray[Any]], n: int, k: int) -> None:
+    """Refuse arrays of another shape, rows and classes that are not there, and odd numbers."""
+    joints = dict.fromkeys(JOINTS, (k, k))
+    shapes = {"given": (n,), "suggested": (n,), "p_wrong": (n,), "p_suggested": (n,), "flags": (n,)}
+    tops = {"given": k, "suggested": k, "top": k, "nearest": n, "groups": n}
+    for name, values in arrays.items():
+        long = values.shape[:1] == (n,) and values.ndim == 2
+        right = values.shape == (shapes | joints)[name] if name in shapes | joints else long
+        if name in ("groups", "group_sizes"):
+            right = values.ndim == 1
+        whole = name in tops or name in ("flags", "group_sizes")
+        if not right or values.dtype.kind not in ("iu" if whole else "f"):
+            raise ValueError(f"{name!r} is {values.dtype} of shape {values.shape}")
+        low, high = values.min(initial=0), values.max(initial=0)
+        top = tops[name] - 1 if name in tops else 255 if whole else 1
+        if name != "group_sizes" and not 0 <= low <= high <= top:
+            raise ValueError(f"{name!r} holds numbers outside the range 0..{top}")
+    if arrays["group_sizes"].min(initial=0) < 0:
+        raise ValueError("a group has less than no samples")
 
 
 def _tensor(values: NDArray[Any]) -> Tensor:

@@ -159,7 +159,7 @@ class GridFile(BaseModel):
 
     description: str = ""
     extends: str = ""
-    seeds: int = Field(1, ge=1, strict=True)
+    seeds: int = Field(1, ge=1, le=1000, strict=True)
     first_seed: int = Field(0, ge=0, strict=True)
     methods: tuple[GridRow, ...] = Field(min_length=1)
     presets: str = ""

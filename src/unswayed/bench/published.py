@@ -54,12 +54,12 @@ class Published:
         where = f"the published table {path}"
         try:
             file = PublishedFile(**tomllib.loads(path.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"{where} cannot be read: {error}") from error
         except ValidationError as error:
             if not error.errors()[0]["loc"]:
                 raise UsageError(f"{where}: {error.errors()[0]['msg']}") from error
             raise UsageError(explain(error, where, PublishedFile.model_fields)) from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise UsageError(f"{where} cannot be read: {error}") from error
         kinds = {"oracle_best": file.oracle_best, "last": file.last}
         numbers = {
             kind: {

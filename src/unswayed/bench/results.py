@@ -13,6 +13,7 @@ from unswayed.bench.published import Published
 from unswayed.bench.runner import finished
 from unswayed.bench.tables import WHAT, Results, beside, cost, rates, table, values
 from unswayed.files import write_json, write_text
+from unswayed.parsing import read_json
 from unswayed.report.templates import fill
 from unswayed.runs import Run
 
@@ -184,8 +185,7 @@ def read_failures(folder: Path) -> dict[str, str]:
     file = folder / FAILURES
     if not file.is_file():
         return {}
-    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    return {cell: str(why) for cell, why in read_json(file).items()}
 
 
 def note_failure(folder: Path, cell: Cell, why: str) -> None:

@@ -18,6 +18,7 @@ from unswayed.errors import (
     LostProcessError,
     NonFiniteLossError,
     UsageError,
+    one_line,
 )
 
 VERBS = {
@@ -132,7 +133,7 @@ def run_safely(verb: Callable[[], int]) -> int:
 
 def _note(message: Warning | str, *_where: object, **_more: object) -> None:
     """Show a warning as one line, without its place in the source."""
-    print(f"unswayed: note: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"unswayed: note: {one_line(str(message))}", file=sys.stderr)
 
 
 def _fail(error: BaseException, code: int) -> int:

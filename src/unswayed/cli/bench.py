@@ -9,7 +9,6 @@ saved file already are not trained again, also if that file comes from another m
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 import time
@@ -130,7 +129,12 @@ def _saved(file: Path | None) -> Results:
     """Return the results that a file holds; nothing if there is none."""
     if file is None or not file.is_file():
         return {}
-    found: Results = json.loads(file.read_text(encoding="utf-8"))
+    from unswayed.parsing import read_json
+
+    found: Results = read_json(file)
+    runs = found.get("runs")
+    if not isinstance(runs, list) or not all(isinstance(each, dict) for each in runs):
+        raise UsageError(f"{file} is not the results of a grid; choose another --save")
     return found
 
 
@@ -148,8 +152,10 @@ def _check_target(grid: Grid, runs: int, file: Path, command: str) -> None:
     """Refuse to replace results of more runs, of another grid, or with other overrides."""
     if not file.is_file():
         return
+    from unswayed.parsing import parse_object
+
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
+        known = parse_object(file.read_bytes())
         before, extends = len(known["runs"]), known["extends"]
         overrides = _overrides_in(known["command"])
     except (ValueError, KeyError, TypeError) as error:

@@ -90,7 +90,7 @@ def _look(path: Path, overrides: Sequence[str]) -> Material:
         return Material.of_arrays(path, npz(str(path)))
     found = inspect(path)
     if found.mend:
-        raise UsageError(f"{path} cannot be trained on; mend first:\n  " + "\n  ".join(found.mend))
+        raise UsageError(f"{path} cannot be trained on; mend first:", *found.mend)
     missing = [word for word in found.options if word not in overrides]
     if missing:
         raise UsageError(f"this folder needs {shlex.join(missing)}; write: {found.clean_command}")

@@ -6,14 +6,15 @@ only members with known names are read, up to their known size.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import tarfile
 import warnings
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -206,7 +207,7 @@ def _from_archive(archive: Path, form: Form) -> dict[str, bytes]:
     wanted = {f"{form.folder}/{file.name}": file for file in form.files}
     contents: dict[str, bytes] = {}
     try:
-        with tarfile.open(archive) as tar:
+        with archive.open("rb") as file, _unpacked(file, form) as tar:
             for member in tar:
                 file = wanted.get(member.name.removeprefix("./"))
                 stream = tar.extractfile(member) if file and member.isreg() else None
@@ -215,12 +216,45 @@ def _from_archive(archive: Path, form: Form) -> dict[str, bytes]:
                     contents[file.name] = stream.read()
                 if len(contents) == len(wanted):
                     break
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+    except UsageError:
+        raise
+    except Exception as error:  # tar, gzip and zlib each have their own for a damaged file
         raise UsageError(f"{archive} is not a readable archive: {error}; fetch it again") from error
     for file in form.files:
         if file.name not in contents:
             raise UsageError(f"{archive} has no {form.folder}/{file.name}; fetch it again")
     return contents
+
+
+class _Limited(gzip.GzipFile):
+    """A file that is unpacked up to a limit: a small archive can hold terabytes of zeros."""
+
+    limit = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next bytes."""
+        self._check(self.tell() + (size or 0))
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, unpacking all before it."""
+        self._check(offset)
+        return super().seek(offset, whence)
+
+    def _check(self, end: int) -> None:
+        if end > self.limit:
+            raise tarfile.ReadError("it holds more than the official one")
+
+
+def _unpacked(file: BinaryIO, form: Form) -> tarfile.TarFile:
+    """Return the archive in a file, packed or not; no more than twice the official is unpacked."""
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    if not packed:
+        return tarfile.open(fileobj=file, mode="r:")
+    stream = _Limited(fileobj=file, mode="rb")
+    stream.limit = 2 * sum(each.images for each in form.files) * (PIXELS + OVERHEAD) + 2**20
+    return tarfile.open(fileobj=stream, mode="r:")
 
 
 def _check_size(path: Path, size: int, file: File) -> None:
@@ -240,12 +274,16 @@ def _check_sums(place: Path, form: Form, contents: dict[str, bytes], checksums: 
             wrong.append(f"{place / file.name} has md5 {md5}, expected {file.md5}")
     if not wrong:
         return
-    message = "these are not the official files:\n  " + "\n  ".join(wrong)
     if checksums == "check":
         raise UsageError(
-            f"{message}\nFetch them again, or set data.checksums=warn to read them all the same"
+            "these are not the official files; fetch them again, or set data.checksums=warn to "
+            "read them all the same:",
+            *wrong,
         )
-    warnings.warn(f"{message}\nThey are read all the same", stacklevel=4)
+    warnings.warn(
+        f"these are not the official files, and are read all the same: {'; '.join(wrong)}",
+        stacklevel=4,
+    )
 
 
 def _from_records(data: bytes, where: Path, kinds: int, column: int) -> Part:

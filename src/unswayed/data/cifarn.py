@@ -31,7 +31,7 @@ from unswayed.data.cifar import (
 )
 from unswayed.data.dataset import check_labels
 from unswayed.data.locate import find
-from unswayed.data.unpickle import unpickle
+from unswayed.data.unpickle import ALLOWED, plain, unpickle
 from unswayed.errors import UsageError
 from unswayed.types import AbsolutePath, Whole
 
@@ -184,15 +184,24 @@ def _labels(known: dict[str, Any], names: Sequence[str], path: Path) -> NDArray[
         has = ", ".join(map(str, known))
         raise UsageError(f"{path} has no {' or '.join(map(repr, names))}; it has: {has}")
     try:
-        return check_labels(np.asarray(known[name]), f"{path}: {name!r}")
-    except (TypeError, ValueError) as error:
+        return check_labels(_vector(known[name]), f"{path}: {name!r}")
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise UsageError(f"{path}: {name!r} is not a vector of labels: {error}") from error
+
+
+def _vector(values: Any) -> NDArray[Any]:
+    """Return labels as an array; refuse what is larger in memory than in the file."""
+    if isinstance(values, torch.Tensor) and values.untyped_storage().nbytes() < values.nbytes:
+        raise ValueError(f"its {values.numel():,} numbers are not all there")
+    if isinstance(values, list) and not all(isinstance(each, int) for each in values):
+        raise TypeError("it is a list of something else than whole numbers")
+    return np.asarray(values)
 
 
 def _read_pt(path: Path) -> Any:
     try:
         with _arrays_allowed():
-            return torch.load(path, map_location="cpu", weights_only=True)
+            return plain(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # torch raises many kinds, with pages of advice we do not share
         reason = str(error).strip().partition("\n")[0]
         raise UsageError(f"{path} is not a readable file of plain arrays: {reason}") from error
@@ -200,16 +209,8 @@ def _read_pt(path: Path) -> Any:
 
 @contextmanager
 def _arrays_allowed() -> Iterator[None]:
-    """Let torch read NumPy's integer arrays, under their names before and since NumPy 2."""
-    reconstruct = np.zeros(0).__reduce__()[0]
-    kinds = {type(np.dtype(f"{sign}{size}")) for sign in "iu" for size in (1, 2, 4, 8)}
-    allowed: list[Any] = [
-        (reconstruct, "numpy.core.multiarray._reconstruct"),
-        (reconstruct, "numpy._core.multiarray._reconstruct"),
-        np.ndarray,
-        np.dtype,
-        *kinds,
-    ]
+    """Let torch read NumPy's integer arrays, as `unpickle` does."""
+    allowed = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
     with torch.serialization.safe_globals(allowed):
         yield
 
@@ -223,9 +224,9 @@ def _read_npy(path: Path) -> Any:
             _, _, dtype = np.lib.format.read_array_header_1_0(file)
             if dtype != np.dtype(object):
                 raise ValueError(f"it is an array of {dtype}, not a dictionary")
-            held = unpickle(file, path)
-    except (OSError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
+            held = unpickle(file.read(), path)
+    except UsageError:
+        raise
+    except Exception as error:  # NumPy reads its header with a parser of Python
         raise UsageError(f"{path} is not a readable .npy file: {error}") from error
     return held[0] if isinstance(held, list) and held else held

@@ -26,6 +26,7 @@ CLASSES = (
     *("Jacket", "Downcoat", "Suit", "Shawl", "Dress", "Vest", "Underwear"),
 )
 OFFICIAL = {"noisy_train": 1_000_000, "clean_val": 14_313, "clean_test": 10_526}
+NUMBERS = frozenset(map(str, range(len(CLASSES))))
 LISTS = (".", "label", "labels", "annotations")
 NEEDS = (
     "images/ (unpacked) and noisy_train_key_list.txt, clean_val_key_list.txt, "
@@ -134,7 +135,7 @@ def _pairs(path: Path) -> Iterator[tuple[str, int]]:
     """Return path and label of every line; a path may hold a comma, but no white space."""
     for line in _lines(path):
         words = line.split()
-        if len(words) != 2 or not words[1].isdecimal() or int(words[1]) >= len(CLASSES):
+        if len(words) != 2 or words[1] not in NUMBERS:
             raise UsageError(
                 f"{path}: {line.strip()!r} is not a path and a label 0..{len(CLASSES) - 1}"
             )

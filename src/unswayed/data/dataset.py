@@ -19,6 +19,9 @@ from unswayed.errors import UsageError
 from unswayed.processes import part, summed
 from unswayed.randomness import Bits, bits
 
+MAX_CLASSES = 1_000_000
+"""Above this, a label is no class number: names, matrices and heads would fill the memory."""
+
 STATISTICS_PIXELS, STATISTICS_IMAGES, STATISTICS_CHUNK = 2**28, 2**16, 2**22
 """Pixels and images that channel statistics count in all, and pixels at a time. Counting takes 8
 bytes a pixel."""
@@ -189,6 +192,11 @@ def check_labels(labels: NDArray[np.integer], what: str) -> NDArray[np.int64]:
     if vector.ndim != 1 or not np.issubdtype(vector.dtype, np.integer):
         raise UsageError(
             f"{what} must be a vector of integers, not {vector.dtype} of shape {vector.shape}"
+        )
+    if vector.max(initial=0) >= MAX_CLASSES:
+        raise UsageError(
+            f"{what} must be class numbers from 0, below {MAX_CLASSES:,}; {vector.max()} is among "
+            "them"
         )
     return vector.astype(np.int64)
 

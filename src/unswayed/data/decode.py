@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from PIL import Image, ImageOps
+from PIL.ImageFile import ImageFile
 
-from unswayed.data.listing import MAX_PIXELS
 from unswayed.errors import UsageError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+MAX_PIXELS = 100_000_000
+"""Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
+
+FORMATS = ("JPEG", "MPO", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+"""What the suffixes of `listing` stand for. Pillow would also run programs, such as EPS files."""
 
 Resize = Literal["crop", "squash"]
 
@@ -49,15 +58,28 @@ def decode(
     return torch.from_numpy(pixels[None] if channels == 1 else pixels.transpose(2, 0, 1).copy())
 
 
+@contextmanager
+def opened(path: str | Path) -> Iterator[ImageFile]:
+    """Open an image file of a usual format and size; its pixels are not decoded yet.
+
+    Raises:
+        Exception: whatever Pillow raises for a file that is no image.
+    """
+    if not stat.S_ISREG(Path(path).stat().st_mode):  # a pipe would keep us waiting
+        raise ValueError("it is no file")
+    with Image.open(path, formats=FORMATS) as image:
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(f"{image.width}×{image.height} pixels are too many")
+        yield image
+
+
 def open_image(path: str | Path, mode: str, least: tuple[int, int]) -> Image.Image:
     """Return an image of 8 bits a channel, upright; a JPEG may be shrunk to no less than `least`.
 
     Raises:
         Exception: whatever Pillow raises for a file that it cannot read to its end.
     """
-    with Image.open(path) as file:
-        if file.width * file.height > MAX_PIXELS:
-            raise ValueError(f"{file.width}×{file.height} pixels are too many")
+    with opened(path) as file:
         file.draft(mode, least)  # a JPEG is shrunk while it is decoded
         return plain(ImageOps.exif_transpose(file), mode)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import UnidentifiedImageError
 
-from unswayed.data.decode import open_image
+from unswayed.data.decode import open_image, opened
 from unswayed.data.layout import find_layout
 from unswayed.data.listing import (
     MAX_BAD,
@@ -26,7 +26,7 @@ from unswayed.data.listing import (
 )
 from unswayed.data.progress import tell
 from unswayed.data.tables import read_table
-from unswayed.errors import UsageError
+from unswayed.errors import UsageError, one_line
 
 FEW, RARE = 10, 0.1
 BATCH, EXAMPLES = 32, 200
@@ -128,7 +128,7 @@ def _look_at_images(listing: Listing, found: Findings) -> None:
 def _look(path: Path) -> Header | str:
     """Decode an image as a training would, in its smallest form; or say why that fails."""
     try:
-        with Image.open(path) as image:
+        with opened(path) as image:
             seen = image.format or "?", image.mode, image.size
         open_image(path, "RGB", (SIDES[-1], SIDES[-1]))
         return seen
@@ -137,7 +137,7 @@ def _look(path: Path) -> Header | str:
     except UnidentifiedImageError:
         return "it is not an image" if path.stat().st_size else "the file is empty"
     except Exception as error:  # Pillow raises many kinds
-        return str(error) or type(error).__name__
+        return one_line(str(error)) or type(error).__name__
 
 
 def _find_duplicates(listing: Listing, found: Findings, train: int) -> None:

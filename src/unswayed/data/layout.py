@@ -47,7 +47,7 @@ def find_layout(root: Path, *, links: bool = False, train_folders: Sequence[str]
     """
     if not root.is_dir():
         raise UsageError(f"data.path: there is no folder {root}")
-    top = scan(root, root, links=links)
+    top = scan(root, links=links)
     chosen, others = _named(top, train_folders) if train_folders else _recognised(top)
     levels = [level for folder in chosen if (level := _level(folder))]
     known = _names(*levels)

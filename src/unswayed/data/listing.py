@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
+from unswayed.data.decode import opened
 from unswayed.data.texts import Paths, Texts
 from unswayed.errors import UsageError
 
@@ -21,14 +22,17 @@ SUFFIXES = frozenset(
         *("tif", "tiff", "ppm", "pgm", "pbm", "pnm"),
     )
 )
-MAX_PIXELS = 100_000_000
-"""Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
-
 MAX_BAD = 0.01
 """The largest share of unreadable images that a training accepts unless `data.max_bad` is set."""
 
 JUNK = frozenset({"__macosx"})
 """Folders that programs leave behind, in lower case; hidden ones are ignored anyway."""
+
+MOST_LINKS = 10_000
+"""Links to folders; a few folders of links to each other make billions of paths."""
+
+DEEPEST = 100
+"""Folders inside each other; an archive can hold thousands."""
 
 SIDES = (96, 64, 32)
 SAMPLE = 200
@@ -95,7 +99,7 @@ def settle_size(size: int, paths: Sequence[Path]) -> int:
 
 def _short_side(path: Path) -> int:
     try:
-        with Image.open(path) as image:
+        with opened(path) as image:
             return min(image.size)
     except Exception:  # it will be named when it is decoded
         return 0
@@ -136,23 +140,42 @@ class OutsideLinkError(UsageError):
     """A link leads out of the data folder."""
 
 
-def scan(place: Path, root: Path, *, links: bool) -> Folder:
-    """Find all images below a place; a link may leave `root` only if `links` says so."""
+def scan(root: Path, *, links: bool) -> Folder:
+    """Find all images below a folder; a link may leave it only if `links` says so."""
+    return _scan(root, root, links, count(1))
+
+
+def _scan(place: Path, root: Path, links: bool, followed: Iterator[int]) -> Folder:
+    """Find all images below a place; `followed` counts the links to folders."""
     files, folders = Texts(), []
-    with os.scandir(place) as listed:
-        entries = sorted(listed, key=lambda entry: entry.name)
+    try:
+        with os.scandir(place) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(f"the folder {place} cannot be read: {error.strerror}") from error
+    if len(place.parts) - len(root.parts) > DEEPEST:
+        raise UsageError(f"{root} holds folders in folders, more than {DEEPEST} deep: {place}")
     for entry in entries:
         image = Path(entry.name).suffix.lower() in SUFFIXES
-        inside = entry.is_dir()
+        inside = _is_folder(entry)
         if entry.name.startswith(".") or entry.name.lower() in JUNK or not (image or inside):
             continue
         if entry.is_symlink():
             _check_link(Path(entry.path), root, links=links)
         if inside:
-            folders.append(scan(Path(entry.path), root, links=links))
+            if entry.is_symlink() and next(followed) > MOST_LINKS:
+                raise UsageError(f"{root} has more than {MOST_LINKS:,} links to folders")
+            folders.append(_scan(Path(entry.path), root, links, followed))
         else:
             files.append(entry.name)
     return Folder(place, files, tuple(folders))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def list_classes(folders: Sequence[Folder], root: Path) -> Listing:
@@ -173,7 +196,10 @@ def readable(name: str) -> str:
 
 
 def _check_link(link: Path, root: Path, *, links: bool) -> None:
-    target = link.resolve()
+    try:
+        target = link.resolve()
+    except (OSError, RuntimeError):  # RuntimeError before Python 3.13
+        raise UsageError(f"the link {link} points to itself; remove it") from None
     if link.is_dir() and link.absolute().is_relative_to(target):
         raise UsageError(f"the link {link} points to a folder that holds it")
     if not links and not target.is_relative_to(root.resolve()):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from unswayed import parsing
 from unswayed.data import Dataset, Splits, register
-from unswayed.data.dataset import check_labels
+from unswayed.data.dataset import MAX_CLASSES, check_labels
 from unswayed.errors import UsageError
 from unswayed.registry import did_you_mean
 from unswayed.types import AbsolutePath
@@ -46,7 +46,10 @@ def npz(path: AbsolutePath) -> Splits:
 
 def _class_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
     if "classes" in arrays:
-        return [str(name) for name in arrays["classes"].reshape(-1)]
+        names = arrays["classes"].reshape(-1)
+        if len(names) > MAX_CLASSES:
+            raise UsageError(f"it names {len(names):,} classes; {MAX_CLASSES:,} are possible")
+        return [str(name) for name in names]
     tops = [
         int(check_labels(arrays[name], name).max(initial=-1))
         for name in ("train_y", "test_y", "train_true")
@@ -56,9 +59,11 @@ def _class_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
 
 
 def _split(arrays: dict[str, NDArray[Any]], name: str, classes: list[str]) -> Dataset:
-    labels = arrays[f"{name}_y"]
+    images, labels = arrays[f"{name}_x"], arrays[f"{name}_y"]
+    if images.shape[:1] != labels.shape[:1]:  # before so many names are made
+        raise UsageError(f"the counts differ: {name}_x is {images.shape}, {name}_y {labels.shape}")
     return Dataset.from_arrays(
-        arrays[f"{name}_x"],
+        images,
         labels,
         true=labels if name == "test" else arrays.get("train_true"),
         classes=classes,
@@ -69,8 +74,7 @@ def _split(arrays: dict[str, NDArray[Any]], name: str, classes: list[str]) -> Da
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, which may hold no pickled object."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+        return parsing.read_arrays(path)
     except FileNotFoundError:
         raise UsageError(f"data.path: there is no file {path}") from None
     except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file

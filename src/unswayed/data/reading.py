@@ -36,11 +36,11 @@ def read(listing: Listing, classes: tuple[str, ...], how: Reading) -> Dataset:
     )
     skipped = {listing.ids[row]: reason for row, reason in bad.items()}
     if len(bad) > how.max_bad * len(listing):
-        shown = "\n  ".join(list(skipped.values())[:20])
         raise UsageError(
             f"{len(bad)} of {len(listing)} images cannot be read, more than data.max_bad="
-            f"{how.max_bad:g} allows; mend or remove them, or allow more:\n  {shown}"
-            + (f"\n  and {len(bad) - 20} more" if len(bad) > 20 else "")
+            f"{how.max_bad:g} allows; mend or remove them, or allow more:",
+            *list(skipped.values())[:20],
+            *([f"and {len(bad) - 20} more"] if len(bad) > 20 else []),
         )
     number = {name: k for k, name in enumerate(classes)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from unswayed.data.layout import TEST, TRAIN, VALIDATION
 from unswayed.data.listing import Listing
 from unswayed.data.texts import are_distinct
 from unswayed.errors import UsageError
+from unswayed.parsing import parse_object
 
 PATHS = ("path", "file_name", "image")
 OPTIONAL = ("true_label", "split", "id")
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 PLAIN = re.compile(r"(?:[^/\\.][^/\\]*/)*[^/\\.][^/\\]*")
 """A path that is written the shortest way and goes down only; most are."""
 
-BATCH = 4096
+BATCH = 1024
 """Rows of a Parquet file that are in memory at a time."""
 
 
@@ -58,11 +58,9 @@ def _json_lines(file: Path) -> Iterator[Row]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise UsageError(f"{file}, row {number}: it is not JSON: {error}") from error
-            if not isinstance(row, dict):
-                raise UsageError(f"{file}, row {number}: it is not an object with path and label")
+                row = parse_object(line)
+            except ValueError as error:
+                raise UsageError(f"{file}, row {number}: {error}") from error
             _check_columns(row, f"{file}, row {number}")
             yield row
 
@@ -73,14 +71,17 @@ def _parquet(file: Path) -> Iterator[Row]:
         import pyarrow.parquet
     except ImportError:
         raise UsageError("Parquet needs pyarrow: pip install 'unswayed[parquet]'") from None
+    known = (*PATHS, "label", *OPTIONAL)
     try:
         with pyarrow.parquet.ParquetFile(file) as table:
             names = table.schema_arrow.names
             _check_columns(names, file)
-            known = [name for name in (*PATHS, "label", *OPTIONAL) if name in names]
-            for batch in table.iter_batches(BATCH, columns=known):
+            # A few bytes may stand for a billion equal rows: their ids are refused as they come.
+            for batch in table.iter_batches(BATCH, columns=[n for n in names if n in known]):
                 yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
+    except (UsageError, OSError):
+        raise
+    except Exception as error:  # dates, decimals and texts each have their own
         raise UsageError(f"{file} cannot be read: {error}") from error
 
 
@@ -190,7 +191,10 @@ def _append(
     written, label = path_of(row), row["label"]
     if not written or "\0" in written or label is None or str(label) == "":
         raise UsageError(f"{where}: the path or the label is empty")
-    name = place(written)
+    try:
+        name = place(written)
+    except (OSError, ValueError) as error:  # a link to itself; half a pair of Unicode
+        raise UsageError(f"{where}: {written!r} is no path: {error}") from error
     if name is None:
         raise UsageError(f"{where}: {written!r} leaves the folder {part.root}; set data.root")
     part.names.append(name)

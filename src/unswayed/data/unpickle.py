@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ _NUMBERS = frozenset(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)) 
 _OBJECTS = frozenset({"O", "O8"})
 
 
-def unpickle(source: bytes | BinaryIO, path: Path | str) -> Any:
+def unpickle(source: bytes, path: Path | str) -> Any:
     """Return the content of a pickle; strings of Python 2 come back as bytes.
 
     Args:
@@ -31,17 +32,24 @@ def unpickle(source: bytes | BinaryIO, path: Path | str) -> Any:
     Raises:
         UsageError: the pickle asks for anything but numbers, text and arrays, or is damaged.
     """
-    file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        return _plain(_Unpickler(file, encoding="bytes").load())
+        _check_memo(source)
+        return plain(_Unpickler(io.BytesIO(source), encoding="bytes").load())
     except Exception as error:  # a damaged pickle can raise nearly anything
         raise UsageError(f"{path} is not a readable pickle of plain arrays: {error}") from error
+
+
+def _check_memo(source: bytes) -> None:
+    """Refuse places in memory that a file is too short to fill: Python would make room for all."""
+    for code, place, _ in pickletools.genops(source):
+        if "PUT" in code.name and place is not None and place > len(source):
+            raise pickle.UnpicklingError(f"it numbers {place:,} values in {len(source):,} bytes")
 
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         try:
-            return _ALLOWED[module, name]
+            return ALLOWED[module, name]
         except KeyError:
             raise pickle.UnpicklingError(
                 f"it asks for {module}.{name}, which is refused since it could run any program"
@@ -93,18 +101,30 @@ def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def _plain(value: Any) -> Any:
-    """Return the value with arrays in the place of what stood for them."""
-    if isinstance(value, _Array):
-        return _plain(value.values)
+def plain(value: Any) -> Any:
+    """Return the value with arrays in the place of what stood for them.
+
+    Lists of lists are refused: one that holds another twice, and so on, has no end.
+    """
+    if isinstance(value, _Array) and isinstance(value.values, list):
+        return [plain(each) if isinstance(each, dict) else _leaf(each) for each in value.values]
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return {key: _leaf(each) for key, each in value.items()}
+    return _leaf(value)
+
+
+def _leaf(value: Any) -> Any:
+    """Return an array, or a list of plain values, or one of them."""
+    if isinstance(value, _Array):
+        value = value.values
+    if isinstance(value, list) and any(isinstance(each, _NESTED) for each in value):
+        raise pickle.UnpicklingError("lists of lists or arrays are not expected")
     return value
 
 
-_ALLOWED: dict[tuple[str, str], Any] = {
+_NESTED = (list, tuple, dict, set, frozenset, _Array)
+
+ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy._core.multiarray", "_reconstruct"): _reconstruct,  # its name since NumPy 2
     ("numpy", "ndarray"): _Array,

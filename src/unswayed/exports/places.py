@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from unswayed import files
 from unswayed.errors import DamagedFileError, UsageError
+from unswayed.parsing import parse_object
 from unswayed.runs import Run, remove_leftovers
 
 FILE = "exports.json"
@@ -86,12 +86,12 @@ def _key(run: Run, to: Path) -> str:
 
 def _records(run: Run) -> dict[str, list[str]]:
     file = run.path / FILE
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return {str(place): [str(each) for each in known] for place, known in found.items()}
-    except FileNotFoundError:
+    if not file.is_file():
         return {}
-    except (ValueError, AttributeError, TypeError) as error:
+    try:
+        found = parse_object(file.read_bytes())
+        return {str(place): [str(each) for each in known] for place, known in found.items()}
+    except (ValueError, TypeError) as error:
         raise DamagedFileError(f"{file} is damaged: {error}; remove it") from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,6 +12,7 @@ from unswayed.data.listing import Listing
 from unswayed.data.tables import read_table
 from unswayed.errors import UsageError
 from unswayed.exports.corrections import Corrections
+from unswayed.parsing import read_json
 from unswayed.runs import Run
 
 
@@ -74,7 +74,7 @@ def check_unchanged(corrections: Corrections, ids: Sequence[str], labels: Sequen
         ids: of the training samples as they are now.
         labels: their labels.
     """
-    run, known = corrections.run, {*corrections.labels, *_skipped(corrections.run)}
+    run, known = corrections.run, {*corrections.labels, *skipped(corrections.run)}
     here = set(ids)
     odd = next((name for name in corrections.ids if name not in here), None)
     odd = odd or next((name for name in ids if name not in known), None)
@@ -95,6 +95,7 @@ def _as_they_came(run: Run) -> bool:
     return sections["noise"]["name"] == "none" and not sections["data"].get(CORRECTED)
 
 
-def _skipped(run: Run) -> set[str]:
+def skipped(run: Run) -> set[str]:
+    """Return the ids of the files that could not be read."""
     file = run.path / "skipped.json"
-    return set(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else set()
+    return set(read_json(file)) if file.is_file() else set()

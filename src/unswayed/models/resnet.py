@@ -105,8 +105,8 @@ def _load(net: nn.Module, name: str, weights: str) -> None:
     state = {key: tensor for key, tensor in state.items() if not key.startswith("fc.")}
     try:
         net.load_state_dict(state)
-    except RuntimeError as error:
-        reason = str(error).partition("\n")[2].strip().partition("\n")[0]
+    except Exception as error:  # tensors may be sparse, or on a device that holds no data
+        reason = str(error).partition("\n")[2].strip().partition("\n")[0] or str(error)
         raise UsageError(f"model.weights: {weights} does not fit {name}: {reason}") from error
 
 
@@ -134,9 +134,11 @@ def _read(path: Path) -> dict[str, Tensor]:
             return load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, RuntimeError, ValueError, EOFError, OSError) as error:
-        raise UsageError(f"model.weights: {path} cannot be read: {error}") from error
+        reason = str(error).strip().partition("\n")[0]  # torch adds a page of advice
+        raise UsageError(f"model.weights: {path} cannot be read: {reason}") from error
     except Exception as error:  # weights_only raises pickle's own error for forbidden objects
         raise UsageError(f"model.weights: {path} holds more than tensors; refused") from error
-    if not isinstance(state, dict) or not all(isinstance(t, Tensor) for t in state.values()):
+    named = isinstance(state, dict) and all(isinstance(key, str) for key in state)
+    if not named or not all(isinstance(tensor, Tensor) for tensor in state.values()):
         raise UsageError(f"model.weights: {path} is not a state dict of tensors")
     return state

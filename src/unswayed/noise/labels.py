@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from unswayed.errors import UsageError
 from unswayed.noise import Labels, Realised, realised
+from unswayed.parsing import parse_object, read_arrays
 
 FORMAT = "unswayed labels 1"
 SUFFIXES = (".npz", ".csv")
@@ -111,8 +112,7 @@ def _csv(labels: LabelFile) -> bytes:
 
 
 def _from_npz(path: Path) -> LabelFile:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        found = {name: arrays[name] for name in arrays.files}
+    found = read_arrays(path)
     return _made(found["ids"].tolist(), found["before"], found["given"], found)
 
 
@@ -125,7 +125,7 @@ def _from_csv(path: Path) -> LabelFile:
     if not rows or rows[0] != COLUMNS or any(len(row) != len(COLUMNS) for row in rows):
         raise ValueError(f"its columns are not {', '.join(COLUMNS)}")
     before, given = (np.array([int(row[i]) for row in rows[1:]], dtype=np.int64) for i in (1, 2))
-    return _made([row[0] for row in rows[1:]], before, given, json.loads(head[2:]))
+    return _made([row[0] for row in rows[1:]], before, given, parse_object(head[2:]))
 
 
 def _made(

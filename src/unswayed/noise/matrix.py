@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unswayed.errors import UsageError
 from unswayed.noise import Labels, Noise, register
+from unswayed.parsing import read_arrays
 from unswayed.randomness import Bits, uniform
 from unswayed.types import AbsolutePath
 
@@ -102,18 +105,17 @@ def read(path: str) -> NDArray[np.float64]:
     try:
         if path.endswith(".csv"):
             return np.loadtxt(path, delimiter=",", ndmin=2)
+        if path.endswith(".npz"):
+            return np.asarray(_only(read_arrays(Path(path))), dtype=np.float64)
         with Path(path).open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            return np.asarray(found if path.endswith(".npy") else _only(found), dtype=np.float64)
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError:
         raise UsageError(f"noise.path: there is no file {path}") from None
     except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file
         raise UsageError(f"{path} is not a readable .npy, .npz or .csv matrix: {error}") from error
 
 
-def _only(arrays: np.lib.npyio.NpzFile) -> NDArray[np.float64]:
-    name = "matrix" if "matrix" in arrays.files else arrays.files[0]
-    if name != "matrix" and len(arrays.files) > 1:
-        raise ValueError(f"it has no array 'matrix'; it has: {', '.join(arrays.files)}")
-    found: NDArray[np.float64] = arrays[name]
-    return found
+def _only(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    if "matrix" not in arrays and len(arrays) != 1:
+        raise ValueError(f"it has no array 'matrix'; it has: {', '.join(arrays) or 'none'}")
+    return arrays["matrix"] if "matrix" in arrays else next(iter(arrays.values()))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import NamedTuple
+
+from unswayed.errors import is_odd
 
 LONGEST = 200
 """Characters of a name that a page keeps, where it shows the whole name."""
-
-_TURNS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Marks that change the direction of the text around them."""
 
 
 class Name(NamedTuple):
@@ -41,11 +39,7 @@ def shortened(text: str, length: int, *, keep_end: bool = False) -> str:
         kept = text
     else:
         kept = f"{text[: length - 1 - end]}…{text[len(text) - end :] if end else ''}"
-    return "".join("�" if _odd(letter) else letter for letter in kept)
-
-
-def _odd(letter: str) -> bool:
-    return letter in _TURNS or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
+    return "".join("�" if is_odd(letter) else letter for letter in kept)
 
 
 def percent(share: float) -> str:

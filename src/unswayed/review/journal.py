@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from unswayed.errors import DamagedFileError, UsageError
 from unswayed.files import sync_folder
+from unswayed.parsing import first_complaint
 
 FILE = "review.jsonl"
 LONGEST_NAME, LONGEST_LINE = 8_000, 200_000
@@ -156,10 +157,10 @@ def parse(data: bytes, where: Path, before: int = 0) -> list[Event]:
     for number, line in enumerate(data.split(b"\n")[:-1], start=before + 1):
         try:
             if len(line) > LONGEST_LINE:
-                raise ValueError("it is too long")
+                raise DamagedFileError(f"{where}, line {number} is too long for a decision")
             found.append(Event.model_validate_json(line))
-        except (ValidationError, ValueError) as error:
-            said = str(error).splitlines()[0]
+        except ValidationError as error:
+            said = first_complaint(error)
             raise DamagedFileError(f"{where}, line {number} is no decision: {said}") from error
     return found
 

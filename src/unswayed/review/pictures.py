@@ -60,7 +60,7 @@ class Pictures:
                 return made
         try:
             made = encoded(fitted(self._image(row, SIDES[size]), SIDES[size]))
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
+        except Exception as error:  # Pillow raises many kinds for a damaged file
             raise UsageError(f"the image cannot be read: {error}") from error
         with self._lock:
             self._keep((row, size), made)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from unswayed import files
+from unswayed.errors import DamagedFileError
 from unswayed.files import Shape
 from unswayed.processes import is_first
 from unswayed.training.measure import logits_and_features
@@ -38,9 +39,19 @@ class Predictions:
         return self.logits.float().softmax(dim=1)
 
     @classmethod
-    def read(cls, folder: Path) -> Predictions:
-        """Read them from a run folder."""
-        return cls(**files.read_tensors(folder / FILE)[0])
+    def read(cls, folder: Path, samples: int, classes: int) -> Predictions:
+        """Read them from the folder of a run with so many training samples and classes."""
+        tensors, _ = files.read_tensors(folder / FILE)
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        known = {*shapes} <= {each.name for each in fields(cls)}
+        flat = all(len(shape) == 2 for shape in shapes.values())
+        right = shapes.get("logits") == (samples, classes)
+        if not (known and flat and right and shapes.get("features", (samples,))[0] == samples):
+            raise DamagedFileError(
+                f"{folder / FILE} is damaged: it holds {shapes}, expected are logits of shape "
+                f"{(samples, classes)} and features"
+            )
+        return cls(**tensors)
 
 
 @torch.no_grad()

@@ -20,39 +20,44 @@ import glob
 import json
 import os
 import shutil
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from unswayed import files
 from unswayed.data import Dataset, Splits
+from unswayed.data.decode import opened
 from unswayed.data.texts import Texts, texts_of
 from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
 from unswayed.models import MODELS
+from unswayed.parsing import first_complaint, read_arrays, read_json
 from unswayed.processes import count
 from unswayed.recipe import Recipe
 from unswayed.runs.predictions import FILE as PREDICTIONS
 from unswayed.runs.predictions import Predictions
 from unswayed.runs.provenance import LAYOUT, Provenance, Resumed, commit, now
 from unswayed.runs.summary import Summary
-from unswayed.types import Metrics, Records
+from unswayed.types import Metrics, Records, Side
 
 Which = Literal["last", "selected"]
 M = TypeVar("M", bound=BaseModel)
+
+
+LONGEST_TEXT = 2**14
+"""Bytes of an id or a path. A longer one would make room for all others to be as long."""
 
 
 class Samples(NamedTuple):
@@ -73,12 +78,12 @@ class Config(BaseModel):
     unswayed: str
     model: dict[str, Any]
     classes: list[str]
-    channels: int
-    image_size: tuple[int, int]  # (H, W)
+    channels: Literal[1, 3]
+    image_size: tuple[Side, Side]  # (H, W)
     resize: Literal["crop", "squash"]
     mean: list[float]
     std: list[float]
-    members: int = 1  # networks whose logits are averaged
+    members: int = Field(1, ge=1, le=16)  # networks whose logits are averaged
 
 
 class Run:
@@ -167,7 +172,7 @@ class Run:
     @property
     def provenance(self) -> Provenance:
         """What the numbers depend on: code, data, noise, seed and hardware."""
-        found = self._json("provenance.json")
+        found = read_json(self.path / "provenance.json")
         if found.get("layout") != LAYOUT:
             raise UsageError(
                 f"{self.path} was written by an older or newer version of unswayed (layout "
@@ -183,28 +188,20 @@ class Run:
                 f"{self.path} is not finished; go on with: unswayed resume {self.path}"
             )
         self.provenance  # noqa: B018  a layout that is not ours is refused
-        return self._checked(Summary, self._json("summary.json"), "summary.json")
+        return self._checked(Summary, read_json(self.path / "summary.json"), "summary.json")
 
     @property
     def config(self) -> Config:
         """What the weights are for: classes, image size, normalisation, architecture."""
         self.summary  # noqa: B018  an unfinished run says so
-        return self._checked(Config, self._json("config.json"), "config.json")
+        return self._checked(Config, read_json(self.path / "config.json"), "config.json")
 
     def _checked(self, kind: type[M], found: Mapping[str, Any], name: str) -> M:
         try:
             return kind(**found)
-        except (ValidationError, TypeError) as error:
-            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
-
-    def _json(self, name: str) -> dict[str, Any]:
-        try:
-            value = json.loads((self.path / name).read_text(encoding="utf-8"))
-        except (json.JSONDecodeError, UnicodeDecodeError, FileNotFoundError) as error:
-            raise DamagedFileError(f"{self.path / name} is damaged: {error}") from error
-        if not isinstance(value, dict):
-            raise DamagedFileError(f"{self.path / name} is damaged: it is no JSON object")
-        return value
+        except ValidationError as error:
+            said = first_complaint(error)
+            raise DamagedFileError(f"{self.path / name} is damaged: {said}") from error
 
     @property
     def metrics(self) -> list[Metrics]:
@@ -221,14 +218,18 @@ class Run:
         >>> f"{wrong.mean():.1%} of the labels are wrong"
         '40.0% of the labels are wrong'
         """
-        path = self.path / "samples.npz"
+        file, classes = self.path / "samples.npz", self.provenance.data.classes
         try:
-            with np.load(path, allow_pickle=False) as file:
-                ids, true = _texts(file, "ids"), file["true"] if "true" in file.files else None
-                paths = _texts(file, "paths") if "paths" in file.files else None
-                return Samples(ids, file["given"], true, file["holdout"], paths)
-        except (BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(f"{path} is damaged: {error}") from error
+            columns = read_arrays(file)
+            ids, paths = _texts(columns, "ids"), None
+            if "paths" in columns:
+                paths = _texts(columns, "paths")
+            given, true, holdout = columns["given"], columns.get("true"), columns["holdout"]
+            found = Samples(ids, given, true, holdout, paths)
+            _check_samples(found, len(classes))
+        except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file
+            raise DamagedFileError(f"{file} is damaged: {error}") from error
+        return found
 
     def records(self) -> Records:
         """Return the per-sample records of all epochs, each stacked to (epochs, N).
@@ -242,7 +243,15 @@ class Run:
         True
         """
         paths = _in_order((self.path / "records").glob("epoch-*.safetensors"))
-        epochs = [Records(**files.read_tensors(path)[0]) for path in paths]
+        samples = self.provenance.data.samples
+        epochs = []
+        for path in paths:
+            tensors, _ = files.read_tensors(path)
+            if {*tensors} != {*Records._fields} or any(
+                each.shape != (samples,) for each in tensors.values()
+            ):
+                raise DamagedFileError(f"{path} is damaged: it is no record of {samples} samples")
+            epochs.append(Records(**tensors))
         if not epochs:
             raise UsageError(f"{self.path} has no records: none yet, or they were not kept")
         return Records(*(torch.stack(parts) for parts in zip(*epochs, strict=True)))
@@ -267,7 +276,8 @@ class Run:
                 f"{self.path} kept no predictions: it was trained with train.predictions=none, or "
                 "by a grid without --keep"
             )
-        return Predictions.read(self.path)
+        known = self.provenance.data
+        return Predictions.read(self.path, known.samples, len(known.classes))
 
     def data(self) -> Splits:
         """Return the training data, with the labels of this run, and the test data."""
@@ -332,19 +342,15 @@ class Run:
             self.summary  # noqa: B018  an unfinished run says so
             raise UsageError(f"{self.path} has no {which} weights: it trained without a hold-out")
         config = self.config
-        options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
-        facts = {"in_channels": config.channels, "image_size": config.image_size}
-        classifiers = [
-            Classifier(
-                MODELS.build(config.model["name"], facts, **options),
-                len(config.classes),
-                config.mean,
-                config.std,
-            )
-            for _ in range(config.members)
-        ]
-        net = classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
-        net.load_state_dict(files.read_tensors(self.path / name)[0])
+        weights, _ = files.read_tensors(self.path / name)
+        try:
+            with torch.device("meta"), _Untouched():  # takes no memory, whatever a file asks for
+                _check_weights(_network(config), weights)
+            net = _network(config)
+            net.load_state_dict(weights)
+        except (KeyError, RuntimeError, ValueError) as error:
+            where = f"{self.path / name} or config.json"
+            raise DamagedFileError(f"{where} is damaged: they do not fit: {error}") from error
         return net.eval()
 
     def kept_weights(self) -> list[Which]:
@@ -447,12 +453,69 @@ def _columns(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
     return {name: letters, f"{name}_end": ends}
 
 
-def _texts(file: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.str_]:
+def _texts(columns: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.str_]:
     """Return texts; earlier development versions wrote them as they are."""
-    found: NDArray[np.str_] = file[name]
-    if f"{name}_end" in file:
-        found = np.array(list(Texts.from_arrays(file[name], file[f"{name}_end"])), dtype=np.str_)
+    found = columns[name]
+    if f"{name}_end" in columns:
+        ends = columns[f"{name}_end"]
+        # All texts will take as much room as the longest.
+        if len(ends) and np.diff(ends, prepend=0).max() > LONGEST_TEXT:
+            raise ValueError(f"{name!r} holds a text of more than {LONGEST_TEXT} bytes")
+        found = np.array(list(Texts.from_arrays(found, ends)), dtype=np.str_)
     return found
+
+
+class _Untouched(TorchFunctionMode):
+    """Leave tensors as they are: drawing weights that are not there takes seconds of imports."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function unless it changes a tensor in place."""
+        name = getattr(func, "__name__", "")
+        if name.endswith("_") and not name.endswith("__"):
+            return args[0] if args else (kwargs or {})["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def _network(config: Config) -> Network:
+    """Return a network without its weights."""
+    options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
+    facts = {"in_channels": config.channels, "image_size": config.image_size}
+    classifiers = [
+        Classifier(
+            MODELS.build(str(config.model["name"]), facts, **options),
+            len(config.classes),
+            config.mean,
+            config.std,
+        )
+        for _ in range(config.members)
+    ]
+    return classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
+
+
+def _check_weights(net: Network, weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not those of a network, before it takes memory."""
+    wanted = {name: tensor.shape for name, tensor in net.state_dict().items()}
+    if wanted != {name: tensor.shape for name, tensor in weights.items()}:
+        raise ValueError("the weights are those of another network")
+
+
+def _check_samples(samples: Samples, classes: int) -> None:
+    """Refuse columns that are no ids, labels, rows and paths of equally many samples."""
+    count = len(samples.ids)
+    numbers = {"given": classes, "true": classes, "holdout": count}
+    for name, column in samples._asdict().items():
+        if column is None:
+            continue
+        kind, length = ("i", None) if name == "holdout" else ("i", count)
+        if name in ("ids", "paths"):
+            kind = "U"
+        if column.dtype.kind != kind or column.shape != (length or len(column),):
+            raise ValueError(f"{name!r} is {column.dtype} of shape {column.shape}")
+        top = numbers.get(name)
+        if top is not None and len(column) and not 0 <= column.min() <= column.max() < top:
+            raise ValueError(f"{name!r} holds numbers outside the range 0..{top - 1}")
 
 
 def _open(root: Path, relative: str, side: int | None = None) -> Image.Image:
@@ -460,12 +523,12 @@ def _open(root: Path, relative: str, side: int | None = None) -> Image.Image:
     path = root / relative
     if Path(os.path.normpath(path)).is_relative_to(root):
         try:
-            with Image.open(path) as image:
+            with opened(path) as image:
                 if side is not None:
                     image.draft(None, (side, side))  # a JPEG is shrunk while it is decoded
                 image.load()
                 return image
-        except OSError as error:
+        except Exception as error:  # Pillow raises many kinds for a damaged file
             raise UsageError(f"the image {path} cannot be read: {error}") from error
     raise UsageError(f"the image {relative!r} does not lie below {root}")
 
