@@ -18,9 +18,8 @@ from unswayed import methods
 from unswayed.models import MODELS
 from unswayed.optimizers import OPTIMIZERS
 
-TRACE = Path(__file__).with_name("trace.py")
+SCRIPT = Path(__file__).with_name("trained.py")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-DOCS = Path(__file__).parents[2] / "docs" / "devices.md"
 SMALL = "framework.projector_widths=[16,16]"
 HEADS = f"{SMALL} framework.predictor_hidden=8"
 FRAMEWORKS = {"simsiam": HEADS, "byol": HEADS, "simclr": SMALL}
@@ -34,7 +33,7 @@ EARLY = {
     "limit": "learner.sample=true",
     "limit-laplace": "learner.sample=true",
     "negative-label-smoothing": "loss.start=0.5",
-    "sln-mo-lc": "learner.correction.start=0.5",
+    "sln-mo-lc": "learner.correction.start=0.5 loss.until=1.0",
     "supcon": "learner.projector_widths=[16,16]",
     "truncated-gce": "loss.start=0.5 loss.every=1",
 }
@@ -82,7 +81,7 @@ def traced(folder: Path, cases: dict[str, str], processes: int = 1):
     """Return what each case did, by name."""
     out = folder / f"{processes}.json"
     start = [sys.executable] if processes == 1 else [*TORCHRUN, str(processes)]
-    words = [str(TRACE), str(out), *(f"{name}={words}" for name, words in cases.items())]
+    words = [str(SCRIPT), str(out), *(f"{name}={words}" for name, words in cases.items())]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
     done = subprocess.run(
         [*start, *words], capture_output=True, text=True, check=False, env=environment
