@@ -3,7 +3,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims processes clean
+        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps \
+        claims processes clean devices
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +17,9 @@ test: $(VENV)/dev ## run the fast tests, three minutes on two cores
 
 contracts: $(VENV)/dev ## train with every option and resume every method, two minutes
 	$(BIN)/python -m pytest -n auto -m slow tests/contracts
+
+devices: $(VENV)/dev ## train every method on a pretended GPU, and compiled; minutes
+	$(BIN)/python -m pytest -n auto -m "slow or not slow" tests/devices
 
 slow: $(VENV)/dev ## run the slow tests: the demo's effect over three seeds, minutes
 	$(BIN)/python -m pytest -m slow

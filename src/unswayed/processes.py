@@ -51,7 +51,9 @@ def start() -> None:
     if "TORCHELASTIC_RUN_ID" in os.environ and not dist.is_initialized() and dist.is_available():
         backend = "cpu:gloo"
         if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            number = int(os.environ["LOCAL_RANK"])
+            if number < torch.cuda.device_count():  # otherwise the device is refused by its name
+                torch.cuda.set_device(number)
             backend += ",cuda:nccl"
         dist.init_process_group(backend, timeout=_patience())
 

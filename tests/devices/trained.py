@@ -1,7 +1,7 @@
 """Train each given case on the CPU and on a device that does not exist, and say what happened.
 
-python trace.py OUT NAME=OVERRIDES ...                              one process
-torchrun --nproc-per-node 2 trace.py OUT NAME=OVERRIDES ...         two of them
+python trained.py OUT NAME=OVERRIDES ...                              one process
+torchrun --nproc-per-node 2 trained.py OUT NAME=OVERRIDES ...         two of them
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parent.parent)  # a module here has the name of one of Python's
-
 import numpy as np
+import pretend
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from devices import pretend
 from unswayed import Dataset, Recipe, build, processes
 from unswayed.data import Splits
 from unswayed.losses import Loss, register
