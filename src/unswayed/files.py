@@ -147,26 +147,36 @@ def writing(
     written = dict.fromkeys(shapes, 0)
 
     def append(name: str, rows: Tensor) -> None:
+        if rows.dtype != shapes[name].dtype:
+            raise TypeError(f"{name} is {shapes[name].dtype}, not {rows.dtype}")
         content = _bytes(rows.detach().cpu().contiguous())
-        assert rows.dtype == shapes[name].dtype, f"{name} is not {rows.dtype}"
-        file.seek(start + places[name] + written[name])
-        file.write(content)
+        with _told(path):
+            file.seek(start + places[name] + written[name])
+            file.write(content)
         written[name] += len(content)
 
-    with atomic(path) as temporary:
-        try:
-            with temporary.open("w+b") as file:
-                yield append
-                for name, shape in shapes.items():
-                    assert written[name] == shape.size, f"{name} is not complete in {path}"
-                digest = _digest(text.encode())
-                for name in sorted(shapes):
-                    digest.update(_title(name, *shapes[name]))
-                    _digest_block(digest, file, start + places[name], shapes[name].size)
-                file.seek(0)
-                file.write(_header(shapes, places, text, digest.hexdigest()))
-        except OSError as error:  # a full disk, for one
-            raise OSError(f"{path} cannot be written: {error}") from error
+    with atomic(path) as temporary, temporary.open("w+b") as file:
+        yield append
+        for name, shape in shapes.items():
+            if written[name] != shape.size:
+                raise ValueError(f"{name} is not complete in {path}")
+        digest = _digest(text.encode())
+        with _told(path):
+            for name in sorted(shapes):
+                digest.update(_title(name, *shapes[name]))
+                _digest_block(digest, file, start + places[name], shapes[name].size)
+            file.seek(0)
+            file.write(_header(shapes, places, text, digest.hexdigest()))
+            file.flush()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Name the file that cannot be written, on a full disk for one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
 
 
 def _header(
@@ -228,5 +238,7 @@ def _digest_block(digest: hashlib.blake2b, file: BinaryIO, start: int, size: int
     file.seek(start)
     while size:
         block = file.read(min(BLOCK, size))
+        if not block:
+            raise OSError("it became shorter while it was written")
         digest.update(block)
         size -= len(block)
