@@ -3,8 +3,12 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
+<<<<<<< HEAD
         speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps \
         claims processes clean devices
+=======
+        speed large cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
+>>>>>>> large
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +54,9 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 	$(BIN)/python benchmarks/step.py --limits --only fast --save results
 	$(BIN)/python benchmarks/step.py --options --only "width 32" --save results
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
+
+large: $(VENV)/installed ## measure start, memory, checkpoints and predictions with a million images; 5 GB of disk, half an hour of one core
+	$(BIN)/python benchmarks/large.py --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
 	$(BIN)/unswayed bench reproduction/grids/cifar-final.toml

@@ -2,6 +2,8 @@
 
     python benchmarks/large.py [--rows 10000 100000 1000000] [--folder DIR] [--save results]
 
+Cases whose numbers are in results/large.json already are not measured again.
+
 Makes as many files as the largest number of rows: images of 8×8 pixels, every one different, and a
 table that names them. Trains a tiny network on the first rows of it, but a few steps instead of an
 epoch; then it writes what the end of an epoch and of a training write. Every row of the result is a
@@ -27,6 +29,7 @@ from typing import Any
 from common import PeakMemory, hardware, resident, save
 
 CLASSES, SIDE, STEPS, BATCH = 1000, 8, 20, 256
+FILE = "large.json"
 SIZES = (10_000, 100_000, 1_000_000)
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
@@ -95,8 +98,7 @@ def measure(table: Path, cache: str, *, whole: bool) -> dict[str, float]:
 
     from unswayed import Recipe, processes
     from unswayed.build import assemble
-    from unswayed.runs import Run
-    from unswayed.runs.predictions import FILE, write_predictions
+    from unswayed.runs import Run, predictions
     from unswayed.runs.provenance import gather
     from unswayed.types import Step
 
@@ -138,10 +140,10 @@ def measure(table: Path, cache: str, *, whole: bool) -> dict[str, float]:
     found["records_seconds"] = cpu() - began
 
     began, peak = cpu(), PeakMemory()
-    write_predictions(trainer, folder)
+    predictions.write_predictions(trainer, folder)
     found |= {"predictions_seconds": cpu() - began, "predicting_mb": peak.megabytes()}
     if processes.is_first():
-        found["predictions_mb"] = _megabytes(folder / FILE)
+        found["predictions_mb"] = _megabytes(folder / predictions.FILE)
         shutil.rmtree(folder)
     return found
 
@@ -215,14 +217,25 @@ def main() -> None:
         return
     make_files(args.folder / "files", max(args.rows))
     print("| " + " | ".join(COLUMNS.values()) + " |\n" + "|" + " ---: |" * len(COLUMNS))
-    kinds = [(rows, cache, 1) for rows in args.rows for cache in args.caches]
-    kinds += [(rows, cache, 2) for rows in args.shared for cache in args.caches]
-    settings = {"classes": CLASSES, "side": SIDE, "steps": STEPS, "batch_size": BATCH}
-    cases = []
-    for rows, cache, number in sorted(kinds):
-        cases.append(case(args.folder, rows, cache, number))
+    kinds = {(rows, cache, 1) for rows in args.rows for cache in args.caches}
+    kinds |= {(rows, cache, 2) for rows in args.shared for cache in args.caches}
+    known = _known(args.save)
+    for rows, cache, number in sorted(kinds - known.keys()):
+        known[rows, cache, number] = case(args.folder, rows, cache, number)
         if args.save:
-            save({**hardware(), **settings, "cases": cases}, args.save, "large.json")
+            cases = [known[kind] for kind in sorted(known)]
+            settings = {"classes": CLASSES, "side": SIDE, "steps": STEPS, "batch_size": BATCH}
+            save({**hardware(), **settings, "cases": cases}, args.save, FILE)
+
+
+def _known(folder: Path | None) -> dict[tuple[int, str, int], dict[str, Any]]:
+    """Return the cases that were measured before."""
+    if folder is None or not (folder / FILE).is_file():
+        return {}
+    cases = json.loads((folder / FILE).read_text(encoding="utf-8"))["cases"]
+    for each in cases:
+        print(line(each))
+    return {(each["rows"], each["cache"], each["processes"]): each for each in cases}
 
 
 if __name__ == "__main__":

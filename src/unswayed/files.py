@@ -73,7 +73,8 @@ def atomic(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):  # a disk that has become read-only refuses this as well
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        # What is written may be read meanwhile, such as an image: its errors name another file.
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
             raise UnwritableFileError(path, error) from error
         raise
 
@@ -167,8 +168,9 @@ def writing(
     written = dict.fromkeys(shapes, 0)
 
     def append(name: str, rows: Tensor) -> None:
+        if rows.dtype != shapes[name].dtype:
+            raise TypeError(f"{name} is {shapes[name].dtype}, not {rows.dtype}")
         content = _bytes(rows.detach().cpu().contiguous())
-        assert rows.dtype == shapes[name].dtype, f"{name} is not {rows.dtype}"
         file.seek(start + places[name] + written[name])
         file.write(content)
         written[name] += len(content)
@@ -176,7 +178,8 @@ def writing(
     with atomic(path) as temporary, temporary.open("w+b") as file:
         yield append
         for name, shape in shapes.items():
-            assert written[name] == shape.size, f"{name} is not complete in {path}"
+            if written[name] != shape.size:
+                raise ValueError(f"{name} is not complete in {path}")
         digest = _digest(text.encode())
         for name in sorted(shapes):
             digest.update(_title(name, *shapes[name]))
@@ -246,5 +249,7 @@ def _digest_block(digest: hashlib.blake2b, file: BinaryIO, start: int, size: int
     file.seek(start)
     while size:
         block = file.read(min(BLOCK, size))
+        if not block:
+            raise OSError("it became shorter while it was written")
         digest.update(block)
         size -= len(block)

@@ -263,7 +263,8 @@ class Run:
     def predictions(self) -> Predictions:
         """Return logits and features of every training sample, held-out ones included.
 
-        They are those of the last epoch's network, on images without augmentation.
+        They are those of the last epoch's network, on images without augmentation. The file is
+        mapped into memory: what is not used takes none.
 
         >>> import unswayed
         >>> run = unswayed.train("digits", "train.epochs=1", "data.size=8", run="runs/short")
