@@ -15,10 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from survival_children import end_with
+
 TRACEME, GETREGS, SETREGS, SYSCALL = 0, 12, 13, 24
 SETOPTIONS, GET_SYSCALL_INFO = 0x4200, 0x420E
 STOPS_ARE_MARKED, ENDS_WITH_PARENT = 0x1, 0x100000
 REGISTERS, RAX, RDX, ORIG_RAX = 27, 10, 12, 15
+ENTRY, EXIT = 1, 2
 HERE = -100  # AT_FDCWD
 
 OF_HANDLE = {
@@ -55,7 +58,6 @@ class Call:
     creates: bool = False  # of an open
     empties: bool = False  # of an open
     number: int = 0  # from 1, among those that were watched
-    inode: int = 0
 
 
 Decision = str | int | None
@@ -77,13 +79,15 @@ class Watch:
         if pid == 0:
             _libc.ptrace(TRACEME, 0, None, None)
             os.kill(os.getpid(), signal.SIGSTOP)
-            os._exit(work())
+            end_with(work)
         os.waitpid(pid, 0)
         _ptrace(SETOPTIONS, pid, STOPS_ARE_MARKED | ENDS_WITH_PARENT)
         return self._follow(pid)
 
     def _follow(self, pid: int) -> int:
-        passed_on, call, decision = 0, None, None
+        passed_on = 0
+        call: Call | None = None
+        decision: Decision = None
         while True:
             _ptrace(SYSCALL, pid, passed_on)
             _, status = os.waitpid(pid, 0)
@@ -94,24 +98,21 @@ class Watch:
                 continue
             passed_on = 0
             info = _info(pid)
-            if info[0] == 1:
+            if info[0] == ENTRY:
                 call = self._entered(pid, *struct.unpack_from("<7Q", info, 24))
                 decision = call and self.decide(call)
-                if decision == "kill":
-                    os.kill(pid, signal.SIGKILL)
-                elif decision == "torn":
-                    _change(pid, RDX, call.size // 2)
-                elif decision:
-                    _change(pid, ORIG_RAX, -1)
-            elif info[0] == 2 and call:
-                (result,) = struct.unpack_from("<q", info, 24)
-                if decision == "torn":
-                    os.kill(pid, signal.SIGKILL)
-                elif decision:
-                    _change(pid, RAX, -int(decision))
-                elif result >= 0:
-                    self._done(pid, call, result)
+                _before(pid, call, decision)
+            elif info[0] == EXIT and call:
+                self._left(pid, call, decision, struct.unpack_from("<q", info, 24)[0])
                 call = None
+
+    def _left(self, pid: int, call: Call, decision: Decision, result: int) -> None:
+        if decision == "torn":
+            os.kill(pid, signal.SIGKILL)
+        elif isinstance(decision, int):
+            _change(pid, RAX, -decision)
+        elif result >= 0:
+            self.after(call)
 
     def _entered(self, pid: int, number: int, *args: int) -> Call | None:
         call = _understood(pid, number, args)
@@ -127,13 +128,15 @@ class Watch:
         self.calls.append(call)
         return call
 
-    def _done(self, pid: int, call: Call, result: int) -> None:
-        try:
-            path = f"/proc/{pid}/fd/{result}" if call.kind == "open" else call.to or call.path
-            call.inode = call.inode or Path(path).stat().st_ino
-        except OSError:
-            pass
-        self.after(call)
+
+def _before(pid: int, call: Call | None, decision: Decision) -> None:
+    """Change a call that is about to be made."""
+    if decision == "kill":
+        os.kill(pid, signal.SIGKILL)
+    elif decision == "torn" and call:
+        _change(pid, RDX, call.size // 2)
+    elif decision:
+        _change(pid, ORIG_RAX, -1)
 
 
 def _understood(pid: int, number: int, args: tuple[int, ...]) -> Call | None:
@@ -144,16 +147,19 @@ def _understood(pid: int, number: int, args: tuple[int, ...]) -> Call | None:
         if path is None:
             return None
         size = args[2] if number in (WRITE, PWRITE) else 0
-        inode = Path(f"/proc/{pid}/fd/{_signed(handle)}").stat().st_ino
-        return Call(OF_HANDLE.get(number, "write"), path, size=size, inode=inode)
+        return Call(OF_HANDLE.get(number, "write"), path, size=size)
     if number in OF_PATH:
         return Call(OF_PATH[number], _path(pid, HERE, args[0]))
     if number == SYNC_ALL:
         return Call("syncall", "")
     if number in RENAMES:
-        old, new = ((args[0], args[1]), (args[2], args[3])) if RENAMES[number] else (
-            (HERE, args[0]),
-            (HERE, args[1]),
+        old, new = (
+            ((args[0], args[1]), (args[2], args[3]))
+            if RENAMES[number]
+            else (
+                (HERE, args[0]),
+                (HERE, args[1]),
+            )
         )
         return Call("rename", _path(pid, *old), _path(pid, *new))
     if number == OPEN or number in OF_FOLDER_AND_PATH:

@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
 
 from unswayed import Run, methods
+from unswayed.cli import main
 from unswayed.runs.provenance import commit
 from unswayed.session import train
 
@@ -92,16 +94,9 @@ def command(said: Path, words: Sequence[str], *, before: Callable[[], None] | No
         for stream in (1, 2):
             os.dup2(out.fileno(), stream)
     sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
-    code = 70
-    try:
-        from unswayed.cli import main
-
-        if before is not None:
-            before()
-        code = main(words)
-    except BaseException:
-        traceback.print_exc()
-    return code
+    if before is not None:
+        before()
+    return main(words)
 
 
 def ended(status: int, said: Path) -> Ended:
@@ -115,8 +110,18 @@ def fork(work: Callable[[], int]) -> int:
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        os._exit(work())  # a forked child must not run the parent's clean-up
+        end_with(work)
     return pid
+
+
+def end_with(work: Callable[[], int]) -> NoReturn:
+    """End a forked child with work's exit code: it must not run the parent's clean-up."""
+    code = 70
+    try:
+        code = work()
+    except BaseException:
+        traceback.print_exc()
+    os._exit(code)
 
 
 def unswayed(said: Path, *words: str, before: Callable[[], None] | None = None) -> Ended:
@@ -141,7 +146,9 @@ def outcome(path: Path) -> dict[str, str]:
     rows = [row.model_dump(exclude={"seconds"}) for row in run.metrics]
     summary = run.summary.model_dump(exclude={"seconds"})
     digests = {"metrics": rows, "summary": summary}
-    return found | {k: hashlib.sha256(json.dumps(v).encode()).hexdigest() for k, v in digests.items()}
+    return found | {
+        k: hashlib.sha256(json.dumps(v).encode()).hexdigest() for k, v in digests.items()
+    }
 
 
 def differences(whole: dict[str, str], path: Path, ignoring: str = " ") -> list[str]:
@@ -149,5 +156,3 @@ def differences(whole: dict[str, str], path: Path, ignoring: str = " ") -> list[
     found = outcome(path)
     names = sorted(whole.keys() | found.keys())
     return [n for n in names if whole.get(n) != found.get(n) and ignoring not in n]
-
-

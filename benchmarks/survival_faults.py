@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +50,11 @@ def whole_run(folder: Path, words: tuple[str, ...] = WORDS) -> tuple[Path, dict[
     return run, outcome(run)
 
 
-def resumed(run: Path, whole: dict[str, str], words: tuple[str, ...] = WORDS) -> list[str]:
+def resumed(run: Path, whole: dict[str, str], said: Path | None = None) -> list[str]:
     """Resume a run to its end, or start it anew if there is none; return what is wrong."""
-    said = run.with_name("said-resumed")
+    said = said or run.with_name("said-resumed")
     there = (run / "recipe.toml").exists()
-    last = unswayed(said, *(["resume"] if there else ["train", *words, "--run"]), str(run))
+    last = unswayed(said, *(["resume"] if there else ["train", *WORDS, "--run"]), str(run))
     if last.code or not last.clear:
         return [f"resume said: {last.said[-600:]}"]
     ignored = ("state-", ".damaged", ".older")
@@ -112,7 +113,8 @@ def _one_failing(
     what = f"{os.strerror(ERRORS[number % 3])} at call {number}{' and later' if lasts else ''}"
     what += f" ({watch.calls[number - 1].kind} {Path(watch.calls[number - 1].path).name})"
     wrong = [] if found.clear and found.code >= 0 else [f"it said: {found.said[-600:]}"]
-    wrong += resumed(run, whole)
+    wrong += [f"no file is named: {line}" for line in found.told if str(run.parent) not in line]
+    wrong += resumed(run, whole, said)
     shutil.rmtree(home)
     return found.code, [f"{what}: {each}" for each in wrong]
 
@@ -122,9 +124,7 @@ def _decide_labels(run: Path) -> int:
     journal = Journal(run / "review.jsonl")
     journal.refresh()
     for name in ("first", "second"):
-        journal.append(
-            [Event(key=new_key(), time=now(), reviewer="me", id=name, decision="keep")]
-        )
+        journal.append([Event(key=new_key(), time=now(), reviewer="me", id=name, decision="keep")])
     return 0
 
 
@@ -176,7 +176,9 @@ def _later(
         if not found.clear:
             wrong.append(f"{what} it said: {found.said[-600:]}")
         kept, known = listing(place), listing(before)
-        changed = [n for n, content in known.items() if n in run_files(run) and kept.get(n) != content]
+        changed = [
+            n for n, content in known.items() if n in run_files(run) and kept.get(n) != content
+        ]
         wrong += [f"{what} {n} was changed" for n in changed]
         said.unlink()
         again = ended(_forked(lambda: work(said, place)), said)  # noqa: B023
@@ -206,7 +208,7 @@ def _small_disks(folder: Path, whole: dict[str, str]) -> tuple[int, list[str]]:
     """Train on real file systems that are too small, then let them grow."""
     folder.mkdir()
     wrong: list[str] = []
-    sizes = (16, 64, 96, 128, 192, 256, 320, 384)
+    sizes = (16, 64, 96, 128, 160, 192, 256, 320)
     for kilobytes in sizes:
         home = folder / str(kilobytes)
         home.mkdir()
@@ -274,7 +276,7 @@ def power(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
             wrong.append(f"{place.name}: the state {least} was saved and is lost")
         elif least > (0, 0) and not (place / "runs").is_dir():
             wrong.append(f"{place.name}: the run is lost")
-        wrong += [f"{place.name}: {each}" for each in resumed(again, whole)]
+        wrong += [f"{place.name}: {each}" for each in resumed(again, whole, folder / "said")]
         counts["of them resumed to the same bytes"] += 1
         shutil.rmtree(place)
     counts["of them resumed to the same bytes"] -= len({w.split(":")[0] for w in wrong})
@@ -329,7 +331,7 @@ def _export_of_folders(folder: Path, photos: Path) -> Callable[[Path, Path], int
     if found.code:
         raise SystemExit(found.said)
     return lambda said, run: command(
-        said, ["export", str(run), "--to", str(run.parent / "fixed"), "--as", "folder-copies"]
+        said, ["export", str(run), "--to", str(run.parent / "fixed"), "--as", "copies"]
     )
 
 
@@ -382,8 +384,10 @@ def _tried(folder: Path, state: Path, ways: list[Way]) -> tuple[int, list[str]]:
         copy, content = folder / "copy.safetensors", state.read_bytes()
         tensors, note = files.read_tensors(state)
         for start, fresh in ways:
-            new = content[:start] if fresh is None else (
-                content[:start] + fresh + content[start + len(fresh) :]
+            new = (
+                content[:start]
+                if fresh is None
+                else (content[:start] + fresh + content[start + len(fresh) :])
             )
             copy.write_bytes(new)
             try:
@@ -446,7 +450,7 @@ def _good(run: Path) -> dict[str, bytes]:
 def clock(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
     """Let clocks jump at every look: nothing but numbers of seconds may differ."""
     words = (*WORDS, "train.checkpoint_minutes=1e-9")
-    run, whole = whole_run(folder, words)
+    _, whole = whole_run(folder, words)
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     jumps: dict[str, Callable[[], float]] = {
@@ -499,7 +503,7 @@ def _jumping(jump: Callable[[], float]) -> None:
 
 def writers(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
     """Start two processes on one folder; one is refused in one line, also if one is killed."""
-    run, whole = whole_run(folder)
+    _, whole = whole_run(folder)
     counts: Counter[str] = Counter()
     wrong: list[str] = []
     for number in range(max(1, 24 // args.every)):
@@ -509,7 +513,7 @@ def writers(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found
         words = ["train", *WORDS, "--run", str(place)]
         pids = []
         for said in saids:
-            pids.append(fork(lambda said=said: command(said, words)))  # type: ignore[misc]
+            pids.append(fork(partial(command, said, words)))
             time.sleep(rng.choice((0, 0, 0.01, 0.1, 0.5)))
         if rng.random() < 0.3:
             time.sleep(rng.uniform(0, 1))

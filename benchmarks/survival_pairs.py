@@ -1,4 +1,4 @@
-"""Two processes that train together, forked here as torchrun would start them, and one is killed."""
+"""Two processes that train together, started as torchrun would; one of them is killed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ class Pair:
         return ["train", *self.words, "--run", str(run)]
 
     def together(
-        self, words: list[str], watch: Watch | None = None, disturb: Callable[[list[int]], None] | None = None
+        self,
+        words: list[str],
+        watch: Watch | None = None,
+        disturb: Callable[[list[int]], None] | None = None,
     ) -> list[Ended]:
         """Run a command in two processes, and return how both ended.
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from unswayed.errors import InterruptedRunError
+from unswayed.errors import InterruptedRunError, LostProcessError
 from unswayed.processes import copied_from_first, count, first_does, from_first, is_first, largest
 from unswayed.runs.run import Run
 from unswayed.runs.summary import best
@@ -62,6 +62,10 @@ def stop_on_signal() -> Iterator[StopRequest]:
     before = {number: signal.signal(number, request) for number in numbers}
     try:
         yield request
+    except LostProcessError:
+        # torchrun ends the other processes at once, and one of them has yet to say why.
+        before[signal.SIGTERM] = signal.SIG_IGN
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
