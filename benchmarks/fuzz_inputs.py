@@ -80,7 +80,7 @@ class Choices:
 def twisted(value: Any, choices: Choices) -> Any:
     """Return a copy of plain values in which up to three places differ."""
     changed = json.loads(json.dumps(value))
-    for _ in range(1 + choices.number(3)):
+    for _ in range(choices.number(4)):
         changed = _twist(changed, choices)
     return changed
 
@@ -93,7 +93,7 @@ def _twist(value: Any, choices: Choices) -> Any:
         if what == 0:
             del value[key]
         elif what == 1 and isinstance(value, dict):
-            value[choices.text()] = value[key]
+            value[choices.text()] = json.loads(json.dumps(value[key]))
         elif what == 1:
             value *= 1 + choices.number(40)
         else:
@@ -154,15 +154,15 @@ def odd_npy(array: Any, choices: Choices) -> bytes:
             changed[choices.number(len(changed))] = choices.pick((127, low, low + 1, 0, 100))
         return plain_npy(changed.reshape(values.shape))
     if what == 5:
-        return plain_npy(values.astype(choices.pick((np.float64, np.int32, np.bool_, np.uint8, "U9")))
-                         if values.dtype.kind in "iuf" else np.arange(3))  # fmt: skip
+        kind: Any = choices.pick((np.float64, np.int32, np.bool_, np.uint8, "U9"))
+        return plain_npy(values.astype(kind) if values.dtype.kind in "iuf" else np.arange(3))
     return plain_npy(values[: choices.number(len(values) + 1)] if values.ndim else values)
 
 
 def odd_npz(arrays: Mapping[str, Any], choices: Choices) -> bytes:
     """Return arrays as an archive, some of them wrong, missing, renamed or there twice."""
     members = {name: plain_npy(array) for name, array in arrays.items()}
-    for _ in range(1 + choices.number(3)):
+    for _ in range(choices.number(4)):
         name = choices.pick(list(arrays))
         what = choices.number(8)
         if what == 0:
@@ -177,7 +177,7 @@ def odd_npz(arrays: Mapping[str, Any], choices: Choices) -> bytes:
     method = choices.pick((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in members.items():
-            shown = name.encode("utf-8", "replace").decode()
+            shown = name.encode("utf-8", "replace").decode() or "empty"
             archive.writestr(f"{shown}.npy" if choices.number(9) < 8 else shown, content)
     return choices.flip(file.getvalue()) if choices.number(3) == 2 else file.getvalue()
 

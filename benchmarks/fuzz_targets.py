@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -155,8 +155,15 @@ def _limited() -> Iterator[None]:
             signal.signal(each, handler)
 
 
-def problem(one: Target, data: bytes, folder: Path) -> str:
-    """Return what a reader does wrong with the file of some bytes; empty if all is well."""
+class Outcome(NamedTuple):
+    """What became of a file: it was read or refused, and what the reader did wrong, if anything."""
+
+    read: bool
+    problem: str = ""
+
+
+def outcome(one: Target, data: bytes, folder: Path) -> Outcome:
+    """Return what a reader does with the file of some bytes."""
     _listen()
     seen: list[str] = []
     where = folder.resolve()
@@ -172,16 +179,16 @@ def problem(one: Target, data: bytes, folder: Path) -> str:
     except (Exception, Hang) as error:
         if type(error).__module__ == "fuzz_inputs":
             raise
-        return f"{type(error).__name__} {_place(error)}: {str(error)[:300]!r}"
+        return Outcome(False, f"{type(error).__name__} {_place(error)}: {str(error)[:300]!r}")
     finally:
         _watched.pop()
     if seen:
-        return seen[0]
+        return Outcome(said is None, seen[0])
     if time.process_time() - started > CPU_SECONDS:
-        return f"took more than {CPU_SECONDS:g} CPU seconds"
+        return Outcome(said is None, f"took more than {CPU_SECONDS:g} CPU seconds")
     if _peak() - peak > MEGABYTES:
-        return f"took more than {MEGABYTES} MB"
-    return "" if said is None else _wrong_words(said)
+        return Outcome(said is None, f"took more than {MEGABYTES} MB")
+    return Outcome(said is None, "" if said is None else _wrong_words(said))
 
 
 def _wrong_words(said: BaseException) -> str:
@@ -366,8 +373,8 @@ def _recipe_seeds() -> list[bytes]:
     found = [each.read_bytes() for each in sorted(SHIPPED.rglob("*.toml"))]
     return [each for each in found if len(each) < 3000] + [
         b'extends = "digits"\n[loss]\nname = "gce"\nq = 0.7\n',
-        b'method = "elr/cifar100"\n[data]\nname = "digits"\n[schedule]\nname="steps"\nmilestones=[1]\n',
-        b'[data]\nname = "npz"\npath = "x.npz"\n[regularizer]\nweight = {name="ramp", start=1, end=2}\n',
+        b'method = "elr/cifar100"\n[data]\nname = "digits"\n[schedule]\nmilestones=[1]\n',
+        b'[data]\nname = "npz"\npath = "x.npz"\n[regularizer]\nweight = {start=1, end=2}\n',
     ]
 
 
@@ -630,14 +637,14 @@ def _cifar_pickle(data: bytes, folder: Path) -> None:
 
 
 def _tar_seeds() -> list[bytes]:
-    found = []
+    found, batch = [], _pickle_seeds()[2]
     for kind in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         file = io.BytesIO()
         with tarfile.open(fileobj=file, mode="w", format=kind) as tar:
             for name in ("py/a", "py/b", "long/" + "x" * 98):
                 info = tarfile.TarInfo(name)
-                info.size = len(_pickle_seeds()[5])
-                tar.addfile(info, io.BytesIO(_pickle_seeds()[5]))
+                info.size = len(batch)
+                tar.addfile(info, io.BytesIO(batch))
         found.append(file.getvalue())
     return found
 
@@ -689,7 +696,7 @@ def _torch_zip(inner: bytes) -> bytes:
 
 def _weight_seeds() -> list[bytes]:
     file = io.BytesIO()
-    torch.save({"conv.weight": torch.zeros(2), "bn": torch.ones(2)}, file)
+    torch.save({"weight": torch.zeros(2, 2), "bias": torch.ones(2)}, file)
     with zipfile.ZipFile(file) as archive:
         inner = next(archive.read(name) for name in archive.namelist() if name.endswith("pkl"))
     return [b"\0" + inner, b"\1" + file.getvalue(), *(b"\2" + s[1:] for s in _tensor_seeds()[:1])]
@@ -705,7 +712,7 @@ def _weights(data: bytes, folder: Path) -> None:
     resnet._load(net, "resnet18", str(path))
 
 
-@target("animal10n", "ANIMAL-10N, binary version", lambda: [b"\0\1", b"\1" * 60])
+@target("animal10n", "ANIMAL-10N, binary version", lambda: [bytes(9) + b"\1", b"\1" * 60])
 def _animal10n(data: bytes, folder: Path) -> None:
     choices = Choices(data)
     record = choices.take(8).ljust(8, b"\0") + bytes(animal10n.RECORD - 8)
@@ -728,6 +735,8 @@ def _clothing(data: bytes, folder: Path) -> None:
     else:
         (folder / "noisy_train_key_list.txt").write_bytes(choices.rest())
         (folder / "noisy_label_kv.txt").write_bytes(CLOTHING[0])
+    (folder / "images" / "0").mkdir(parents=True, exist_ok=True)
+    (folder / "images" / "0" / "a.jpg").touch()
     keys, _ = clothing1m._listed(folder, "noisy_train")
     clothing1m._paths(folder, keys)
 
@@ -781,12 +790,21 @@ def _image(data: bytes, folder: Path) -> None:
     decode(path, channels, (8, 8))
 
 
-NAMES = ("train", "test", "val", "a", "b", "c", "line\nbreak", "\x1b[31m", "x.png", "y.jpg", ".hid",
-         "\udcff\udcfe", "z" * 200, " ", "-rf", "é.png", "con.PNG", "x.png.png", "%s", "\u202egnp.x")  # fmt: skip
+NAMES = (
+    *("train", "test", "val", "a", "b", "c", "line\nbreak", "\x1b[31m", "x.png", "y.jpg", ".hid"),
+    *("\udcff\udcfe", "z" * 200, " ", "-rf", "é.png", "con.PNG", "x.png.png", "%s", "\u202egnp.x"),
+)
 
 
-@target("folder", "folders with odd names, links and special files", lambda: [
-    b"\1\3\0\0\1\x08\1\4\0\0\1\x08\2\5\3\0", bytes(range(60)), b"\3\0" * 20, b"\4\1" * 20])  # fmt: skip
+def _folder_seeds() -> list[bytes]:
+    """Return two classes of two images, the same with odd names, pipes, and links."""
+    pictures = b"\2\x08\1\2\x09\1"
+    plain = b"\1\3" + pictures + b"\0\0\1\4" + pictures
+    odd = b"\1\6" + pictures + b"\0\0\1\x0b" + pictures
+    return [plain, odd, plain + b"\4\x0f" + b"\3\x10\4", b"\3\x08" * 9, b"\4\x09" * 9, plain * 2]
+
+
+@target("folder", "folders with odd names, links and special files", _folder_seeds)
 def _folder(data: bytes, folder: Path) -> None:
     root = folder / "tree"
     watched, _watched[:] = list(_watched), []  # making the tree is not reading it

@@ -68,6 +68,8 @@ def explain(error: ValidationError, where: str, valid: Iterable[str]) -> str:
         word = isinstance(worst["input"], str)
         apt = [each for each in errors if (each["type"] == "literal_error") == word]
         worst = (apt or errors)[0]
+    if not worst["loc"]:  # a name that is no text, for one
+        return f"{where}: {worst['msg'][:1].lower()}{worst['msg'][1:]}"
     option = str(worst["loc"][0])
     kinds = ("float", "constrained-float")
     inner = [str(part) for part in worst["loc"][1:] if "[" not in str(part) and part not in kinds]

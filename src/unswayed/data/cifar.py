@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from unswayed.data import Dataset, Splits, register
 from unswayed.data.dataset import balanced, check_labels, check_subset
 from unswayed.data.locate import fetch, find, folders, look
-from unswayed.data.unpickle import unpickle
+from unswayed.data.unpickle import unpickle, vector
 from unswayed.errors import UsageError
 from unswayed.types import AbsolutePath, Whole
 
@@ -207,7 +207,7 @@ def _from_archive(archive: Path, form: Form) -> dict[str, bytes]:
     wanted = {f"{form.folder}/{file.name}": file for file in form.files}
     contents: dict[str, bytes] = {}
     try:
-        with archive.open("rb") as file, _unpacked(file, form) as tar:
+        with archive.open("rb") as packed, _unpacked(packed, form) as tar:
             for member in tar:
                 file = wanted.get(member.name.removeprefix("./"))
                 stream = tar.extractfile(member) if file and member.isreg() else None
@@ -303,8 +303,8 @@ def _from_pickle(data: bytes, where: Path, kind: Kind) -> Part:
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
         raise UsageError(f"{where}: 'data' is not an array of bytes with one row per image")
     try:
-        return Part(pixels, check_labels(np.asarray(batch[kind.key]), "labels"))
-    except ValueError as error:
+        return Part(pixels, check_labels(vector(batch[kind.key]), "labels"))
+    except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{where}: {error}") from error
 
 

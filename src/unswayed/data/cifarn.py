@@ -31,7 +31,7 @@ from unswayed.data.cifar import (
 )
 from unswayed.data.dataset import check_labels
 from unswayed.data.locate import find
-from unswayed.data.unpickle import ALLOWED, plain, unpickle
+from unswayed.data.unpickle import ALLOWED, plain, unpickle, vector
 from unswayed.errors import UsageError
 from unswayed.types import AbsolutePath, Whole
 
@@ -184,18 +184,16 @@ def _labels(known: dict[str, Any], names: Sequence[str], path: Path) -> NDArray[
         has = ", ".join(map(str, known))
         raise UsageError(f"{path} has no {' or '.join(map(repr, names))}; it has: {has}")
     try:
-        return check_labels(_vector(known[name]), f"{path}: {name!r}")
+        return check_labels(_whole(known[name]), f"{path}: {name!r}")
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise UsageError(f"{path}: {name!r} is not a vector of labels: {error}") from error
 
 
-def _vector(values: Any) -> NDArray[Any]:
+def _whole(values: Any) -> NDArray[Any]:
     """Return labels as an array; refuse what is larger in memory than in the file."""
     if isinstance(values, torch.Tensor) and values.untyped_storage().nbytes() < values.nbytes:
         raise ValueError(f"its {values.numel():,} numbers are not all there")
-    if isinstance(values, list) and not all(isinstance(each, int) for each in values):
-        raise TypeError("it is a list of something else than whole numbers")
-    return np.asarray(values)
+    return vector(values)
 
 
 def _read_pt(path: Path) -> Any:
@@ -210,7 +208,9 @@ def _read_pt(path: Path) -> Any:
 @contextmanager
 def _arrays_allowed() -> Iterator[None]:
     """Let torch read NumPy's integer arrays, as `unpickle` does."""
-    allowed = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
+    allowed: list[Any] = [
+        (stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()
+    ]
     with torch.serialization.safe_globals(allowed):
         yield
 

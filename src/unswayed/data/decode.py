@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_PIXELS = 100_000_000
 """Larger images are refused before they are decoded: a small file can unpack to gigabytes."""
 
-FORMATS = ("JPEG", "MPO", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
+FORMATS = ("JPEG", "PNG", "BMP", "DIB", "GIF", "WEBP", "TIFF", "PPM")
 """What the suffixes of `listing` stand for. Pillow would also run programs, such as EPS files."""
 
 Resize = Literal["crop", "squash"]

@@ -60,7 +60,7 @@ def _class_names(arrays: dict[str, NDArray[Any]]) -> list[str]:
 
 def _split(arrays: dict[str, NDArray[Any]], name: str, classes: list[str]) -> Dataset:
     images, labels = arrays[f"{name}_x"], arrays[f"{name}_y"]
-    if images.shape[:1] != labels.shape[:1]:  # before so many names are made
+    if images.ndim and labels.ndim and len(images) != len(labels):  # before so many names are made
         raise UsageError(f"the counts differ: {name}_x is {images.shape}, {name}_y {labels.shape}")
     return Dataset.from_arrays(
         images,

@@ -106,23 +106,37 @@ def plain(value: Any) -> Any:
 
     Lists of lists are refused: one that holds another twice, and so on, has no end.
     """
-    if isinstance(value, _Array) and isinstance(value.values, list):
-        return [plain(each) if isinstance(each, dict) else _leaf(each) for each in value.values]
-    if isinstance(value, dict):
-        return {key: _leaf(each) for key, each in value.items()}
-    return _leaf(value)
-
-
-def _leaf(value: Any) -> Any:
-    """Return an array, or a list of plain values, or one of them."""
     if isinstance(value, _Array):
         value = value.values
-    if isinstance(value, list) and any(isinstance(each, _NESTED) for each in value):
-        raise pickle.UnpicklingError("lists of lists or arrays are not expected")
+    if isinstance(value, list):  # an array of objects holds the dictionary of a .npy file
+        return [plain(each) if isinstance(each, dict) else _leaf(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _listed(each) for key, each in value.items()}
     return value
 
 
-_NESTED = (list, tuple, dict, set, frozenset, _Array)
+def _listed(value: Any) -> Any:
+    """Return an array, a list of arrays and plain values, or one of them."""
+    if isinstance(value, _Array):
+        value = value.values
+    return [_leaf(each) for each in value] if isinstance(value, list) else value
+
+
+def _leaf(value: Any) -> Any:
+    """Return an array or a plain value."""
+    if isinstance(value, _Array):
+        value = value.values
+    if isinstance(value, list | tuple | dict | set | frozenset):
+        raise pickle.UnpicklingError("lists of lists are not expected")
+    return value
+
+
+def vector(values: Any) -> NDArray[Any]:
+    """Return labels as an array; a list may hold whole numbers alone, no array again and again."""
+    if isinstance(values, list) and not all(isinstance(each, int) for each in values):
+        raise TypeError("it is a list of something else than whole numbers")
+    return np.asarray(values)
+
 
 ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,

@@ -132,7 +132,7 @@ def _read(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except (SafetensorError, RuntimeError, ValueError, EOFError, OSError) as error:
         reason = str(error).strip().partition("\n")[0]  # torch adds a page of advice
         raise UsageError(f"model.weights: {path} cannot be read: {reason}") from error

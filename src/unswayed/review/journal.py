@@ -157,7 +157,7 @@ def parse(data: bytes, where: Path, before: int = 0) -> list[Event]:
     for number, line in enumerate(data.split(b"\n")[:-1], start=before + 1):
         try:
             if len(line) > LONGEST_LINE:
-                raise DamagedFileError(f"{where}, line {number} is too long for a decision")
+                raise DamagedFileError(f"{where}, line {number} is no decision: it is too long")
             found.append(Event.model_validate_json(line))
         except ValidationError as error:
             said = first_complaint(error)

@@ -42,7 +42,7 @@ from unswayed.data.decode import opened
 from unswayed.data.texts import Texts, texts_of
 from unswayed.errors import BusyError, DamagedFileError, UsageError
 from unswayed.learners import Classifier, Ensemble, Network
-from unswayed.models import MODELS
+from unswayed.models import MODELS, Backbone
 from unswayed.parsing import first_complaint, read_arrays, read_json
 from unswayed.processes import count
 from unswayed.recipe import Recipe
@@ -50,7 +50,7 @@ from unswayed.runs.predictions import FILE as PREDICTIONS
 from unswayed.runs.predictions import Predictions
 from unswayed.runs.provenance import LAYOUT, Provenance, Resumed, commit, now
 from unswayed.runs.summary import Summary
-from unswayed.types import Metrics, Records, Side
+from unswayed.types import Count, Metrics, Records, Side
 
 Which = Literal["last", "selected"]
 M = TypeVar("M", bound=BaseModel)
@@ -78,7 +78,7 @@ class Config(BaseModel):
     unswayed: str
     model: dict[str, Any]
     classes: list[str]
-    channels: Literal[1, 3]
+    channels: Count
     image_size: tuple[Side, Side]  # (H, W)
     resize: Literal["crop", "squash"]
     mean: list[float]
@@ -345,8 +345,7 @@ class Run:
         config = self.config
         weights, _ = files.read_tensors(self.path / name)
         try:
-            with torch.device("meta"), _Untouched():  # takes no memory, whatever a file asks for
-                _check_weights(_network(config), weights)
+            _check_weights(config, weights)
             net = _network(config)
             net.load_state_dict(weights)
         except (KeyError, RuntimeError, ValueError) as error:
@@ -479,27 +478,32 @@ class _Untouched(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _network(config: Config) -> Network:
-    """Return a network without its weights."""
+def _backbone(config: Config) -> Backbone:
     options = {k: v for k, v in config.model.items() if k not in ("name", "weights")}
     facts = {"in_channels": config.channels, "image_size": config.image_size}
+    return MODELS.build(str(config.model["name"]), facts, **options)
+
+
+def _network(config: Config) -> Network:
+    """Return a network without its weights."""
     classifiers = [
-        Classifier(
-            MODELS.build(str(config.model["name"]), facts, **options),
-            len(config.classes),
-            config.mean,
-            config.std,
-        )
+        Classifier(_backbone(config), len(config.classes), config.mean, config.std)
         for _ in range(config.members)
     ]
     return classifiers[0] if len(classifiers) == 1 else Ensemble(classifiers)
 
 
-def _check_weights(net: Network, weights: Mapping[str, Tensor]) -> None:
+def _check_weights(config: Config, weights: Mapping[str, Tensor]) -> None:
     """Refuse weights that are not those of a network, before it takes memory."""
-    wanted = {name: tensor.shape for name, tensor in net.state_dict().items()}
-    if wanted != {name: tensor.shape for name, tensor in weights.items()}:
-        raise ValueError("the weights are those of another network")
+    with torch.device("meta"), _Untouched():
+        backbone = _backbone(config)
+    wanted = {f"backbone.{name}": each.shape for name, each in backbone.state_dict().items()}
+    wanted["head.weight"] = torch.Size((len(config.classes), backbone.feature_dim))
+    for number in range(config.members):
+        prefix = f"members.{number}." if config.members > 1 else ""
+        for name, shape in wanted.items():
+            if prefix + name not in weights or weights[prefix + name].shape != shape:
+                raise ValueError(f"{prefix + name} has another shape, or is not there")
 
 
 def _check_samples(samples: Samples, classes: int) -> None:
