@@ -3,12 +3,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-<<<<<<< HEAD
         speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps \
-        claims processes clean devices
-=======
-        speed large cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
->>>>>>> large
+        claims processes clean devices large fuzz
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +73,9 @@ screenshots: $(VENV)/dev ## take the pictures of the review page for the docs; n
 review-study: $(VENV)/bench ## review wrong labels beside cleanlab and train again, on data in $UNSWAYED_DATA; resumable, 108 trainings, three hours of one core
 	$(BIN)/python benchmarks/review.py --save results
 
+fuzz: $(VENV)/fuzz ## read odd files for two minutes per reader, as a stranger may have made them; under an hour of one core
+	$(BIN)/python benchmarks/fuzz.py --minutes-each 2 --save results
+
 FIGURES = representations information
 CIFAR_FIGURES = gradcam memorisation gradient-share pair-precision
 NOISY_CIFAR = reproduction/recipes/cifar.toml noise.name=symmetric noise.inclusive=true noise.rate=0.6
@@ -115,6 +114,10 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/bench: $(VENV)/installed
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+$(VENV)/fuzz: $(VENV)/dev
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev,fuzz]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/installed

@@ -87,9 +87,12 @@ def open_image(path: str | Path, mode: str, least: tuple[int, int]) -> Image.Ima
 def plain(image: Image.Image, mode: str) -> Image.Image:
     """Return an image in mode L or RGB, with transparency put on white."""
     if image.mode.startswith(("I", "F")):  # 16 bits and more: the usual range is 0..65535
-        levels = np.asarray(image, dtype=np.float64)
+        levels = np.asarray(image)
         scale = 1.0 if levels.max(initial=0) <= 255 else 255 / 65535
-        image = Image.fromarray(np.clip(levels * scale, 0, 255).round().astype(np.uint8))
+        small = np.empty(levels.shape, np.uint8)
+        for row, line in enumerate(levels):  # a whole image of doubles would take gigabytes
+            small[row] = np.clip(line.astype(np.float64) * scale, 0, 255).round()
+        image = Image.fromarray(small)
     if image.has_transparency_data:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
