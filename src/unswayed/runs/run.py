@@ -214,7 +214,7 @@ class Run:
         """
         file, classes = self.path / "samples.npz", self.provenance.data.classes
         try:
-            found = Samples(**read_arrays(file))
+            found = Samples(**{"true": None, **read_arrays(file)})
             _check_samples(found, len(classes))
         except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file
             raise DamagedFileError(f"{file} is damaged: {error}") from error
