@@ -214,7 +214,8 @@ class Run:
         """
         file, classes = self.path / "samples.npz", self.provenance.data.classes
         try:
-            found = Samples(**{"true": None, **read_arrays(file)})
+            columns: dict[str, Any] = {"true": None, **read_arrays(file)}
+            found = Samples(**columns)
             _check_samples(found, len(classes))
         except Exception as error:  # zip, zlib and NumPy each have their own for a damaged file
             raise DamagedFileError(f"{file} is damaged: {error}") from error
