@@ -126,7 +126,7 @@ def test_nothing_stays_allowed_afterwards(tmp_path):
         ({"worse_label": CLEAN + 1}, r"outside the range 0\.\.9"),
         ({"worse_label": CLEAN / 1}, "readable|vector of integers"),
         ({"worse_label": ["a"] * 40}, "vector of integers"),
-        ({"worse_label": [[1], [2, 3]]}, "not a vector of labels"),
+        ({"worse_label": [[1], [2, 3]]}, "lists of lists are not expected"),
     ],
 )
 def test_labels_that_do_not_fit_are_refused(tmp_path, change, message):

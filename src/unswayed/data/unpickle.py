@@ -134,7 +134,7 @@ def _leaf(value: Any) -> Any:
 def vector(values: Any) -> NDArray[Any]:
     """Return labels as an array; a list may hold whole numbers alone, no array again and again."""
     if isinstance(values, list) and not all(isinstance(each, int) for each in values):
-        raise TypeError("it is a list of something else than whole numbers")
+        raise TypeError("it must be a vector of integers, not a list of anything else")
     return np.asarray(values)
 
 
