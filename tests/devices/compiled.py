@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch._dynamo.utils import counters
-from trained import TINY, pictures
+from trained import pictures, recipe
 
-from unswayed import Recipe, build, processes
+from unswayed import build, processes
 from unswayed.training.trainer import Trainer
 from unswayed.types import Step
 
 
 def trainer(overrides: str, compiled: str) -> Trainer:
-    words = (*overrides.split(), "train.epochs=2", f"train.compile={compiled}")
-    return build.assemble(Recipe.load("digits", *TINY, *words), pictures())[0]
+    words = [*overrides.split(), "train.epochs=2", f"train.compile={compiled}"]
+    return build.assemble(recipe(words), pictures())[0]
 
 
 def losses(trainer: Trainer, states: list) -> list[float]:

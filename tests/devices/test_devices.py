@@ -94,9 +94,10 @@ def check(found):
     for name, case in found.items():
         assert "error" not in case, f"{name}: {case['error']}"
         method, _, half = name.partition(" in ")
-        assert case["convolved"] == ["torch.bfloat16" if half else "torch.float32"], name
+        # What a method learns between epochs is looked up in single precision.
+        assert ("torch.bfloat16" in case["convolved"]) == bool(half), name
         here, there = case["first"]
-        assert abs(here - there) <= (0.02 * abs(here) if half else 0), name
+        assert abs(here - there) <= (0.001 * abs(here) if half else 0), name
         # The device's numbers are the CPU's, but its autocast is that of CUDA.
         assert case["same"] or half, name
         assert case["resumed"], name

@@ -28,7 +28,6 @@ from unswayed.types import Step
 
 TINY = (
     "data.name=memory",
-    "model.width=4",
     "noise.name=symmetric",
     "noise.rate=0.4",
     "train.epochs=4",
@@ -89,6 +88,11 @@ def pictures() -> Splits:
     return Splits(train, test)
 
 
+def recipe(overrides: list[str]) -> Recipe:
+    named = any(word.startswith("model.name=") for word in overrides)
+    return Recipe.load("digits", *TINY, *([] if named else ["model.width=4"]), *overrides)
+
+
 def average_gradients(trainer: Trainer) -> None:
     """Do what DistributedDataParallel does, whose C++ part asks for a real device."""
     trainer.model = trainer.learner
@@ -110,7 +114,7 @@ def trained(overrides: list[str], device: torch.device) -> dict[str, list]:
     training._shared = lambda learner: learner
 
     def new():
-        trainer = build.assemble(Recipe.load("digits", *TINY, *overrides), pictures())[0]
+        trainer = build.assemble(recipe(overrides), pictures())[0]
         if processes.count() > 1:
             average_gradients(trainer)
         return trainer
