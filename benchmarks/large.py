@@ -198,6 +198,7 @@ def line(row: dict[str, Any]) -> str:
 def _text(value: float | str) -> str:
     if isinstance(value, str):
         return value
+    value = max(value, 0)  # memory may be given back meanwhile
     return f"{value:,.2f}" if isinstance(value, float) and value < 10 else f"{value:,.0f}"
 
 

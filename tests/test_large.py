@@ -22,7 +22,7 @@ def test_memory_hardly_grows_with_the_images(tmp_path, images):
     found = json.loads((tmp_path / "large.json").read_text())["cases"]
     few, shared, many = sorted(found, key=lambda case: (case["rows"], case["processes"]))
     more = (SIZES[1] - SIZES[0]) / 1e6  # megabytes for a byte of every image
-    assert many["above_mb"] - few["above_mb"] < 300 * more
+    assert many["above_mb"] - few["above_mb"] < 500 * more
     assert many["checkpoint_mb"] - few["checkpoint_mb"] == pytest.approx(20 * more, rel=0.01)
     assert many["predictions_mb"] - few["predictions_mb"] > 2000 * more
     assert many["predicting_mb"] < 0.7 * many["predictions_mb"]
