@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-SIZES = 5_000, 45_000
+SIZES = 8_000, 48_000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("images", ["disk", "stream"])
 def test_memory_hardly_grows_with_the_images(tmp_path, images):
     script = Path(__file__).parents[1] / "benchmarks" / "large.py"
-    words = ["--rows", *map(str, SIZES), "--caches", images, "--shared", "5000"]
+    words = ["--rows", *map(str, SIZES), "--caches", images, "--shared", "8000"]
     places = ["--folder", str(tmp_path / "data"), "--save", str(tmp_path)]
     subprocess.run([sys.executable, str(script), *words, *places], check=True)
     found = json.loads((tmp_path / "large.json").read_text())["cases"]
