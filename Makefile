@@ -51,7 +51,7 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 	$(BIN)/python benchmarks/step.py --options --only "width 32" --save results
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
 
-large: $(VENV)/installed ## measure start, memory, checkpoints and predictions with a million images; 5 GB of disk, half an hour of one core
+large: $(VENV)/installed ## measure start, memory, checkpoints and predictions with a million images; resumable, 7 GB of disk, half an hour of one core
 	$(BIN)/python benchmarks/large.py --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours

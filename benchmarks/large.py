@@ -198,6 +198,7 @@ def line(row: dict[str, Any]) -> str:
 def _text(value: float | str) -> str:
     if isinstance(value, str):
         return value
+    value = max(value, 0)  # memory may be given back meanwhile
     return f"{value:,.2f}" if isinstance(value, float) and value < 10 else f"{value:,.0f}"
 
 
@@ -215,17 +216,40 @@ def main() -> None:
     if args.measure:
         be_measured(args.measure)
         return
-    make_files(args.folder / "files", max(args.rows))
     print("| " + " | ".join(COLUMNS.values()) + " |\n" + "|" + " ---: |" * len(COLUMNS))
     kinds = {(rows, cache, 1) for rows in args.rows for cache in args.caches}
     kinds |= {(rows, cache, 2) for rows in args.shared for cache in args.caches}
     known = _known(args.save)
-    for rows, cache, number in sorted(kinds - known.keys()):
+    if missing := kinds - known.keys():
+        make_files(args.folder / "files", max(rows for rows, *_ in missing))
+    for rows, cache, number in sorted(missing):
         known[rows, cache, number] = case(args.folder, rows, cache, number)
         if args.save:
             cases = [known[kind] for kind in sorted(known)]
             settings = {"classes": CLASSES, "side": SIDE, "steps": STEPS, "batch_size": BATCH}
             save({**hardware(), **settings, "cases": cases}, args.save, FILE)
+    print("\n".join(growth(list(known.values()))))
+
+
+def growth(cases: list[dict[str, Any]]) -> list[str]:
+    """Say what an image more takes, from the fewest images to the most."""
+    said = []
+    alone = [each for each in cases if each["processes"] == 1]
+    for cache in sorted({each["cache"] for each in alone}):
+        ours = [each for each in alone if each["cache"] == cache]
+        few, many = (choose(ours, key=lambda each: each["rows"]) for choose in (min, max))
+        more = many["rows"] - few["rows"]
+        if more == 0:
+            continue
+        held = (many["above_mb"] - few["above_mb"]) * 2**20 / more
+        later, first = (
+            (many[name] - few[name]) / more * 1e6 for name in ("start_seconds", "first_seconds")
+        )
+        said.append(
+            f"{cache}, {few['rows']:,} to {many['rows']:,} images: each takes {held:.0f} bytes, "
+            f"{first:.0f} µs at the first start and {later:.0f} µs at a later one"
+        )
+    return said
 
 
 def _known(folder: Path | None) -> dict[tuple[int, str, int], dict[str, Any]]:

@@ -10,7 +10,7 @@ import torch
 from unswayed import Dataset, NonFiniteLossError, Recipe, Splits, UsageError
 from unswayed.build import assemble
 from unswayed.device import has_bf16
-from unswayed.training.measure import predictions, probability_batches
+from unswayed.training.measure import predictions, probabilities
 from unswayed.types import Epoch, Step
 
 TRACED = (
@@ -248,7 +248,7 @@ def test_between_epochs_the_learner_sees_the_training_set_and_no_true_label(tiny
     assert seen[1].network is trainer.classifier
     net, rows, held = trainer.classifier, trainer.holdout, seen[1].holdout
     p = seen[1].look(net, held)
-    assert torch.equal(p, torch.cat(list(probability_batches(net, trainer.train, rows))))
+    assert torch.equal(p, probabilities(net, trainer.train, rows))
     assert torch.equal(seen[1].of_given(net, held), p[torch.arange(len(p)), seen[1].given[held]])
     assert np.array_equal(seen[1].predicted(net, held), predictions(net, trainer.train, rows))
     assert not any("true" in name for name in seen[0].__slots__)

@@ -20,11 +20,14 @@ BATCH, PIXELS = 1024, 2**20
 """The most images evaluated at a time, and the most pixels."""
 
 
-def probability_batches(net: nn.Module, data: Dataset, rows: Rows) -> Iterator[Tensor]:
-    """Yield class probabilities (b, K) on the CPU of these rows, in order, one batch or more.
+def probabilities(net: nn.Module, data: Dataset, rows: Rows | None = None) -> Tensor:
+    """Return class probabilities (n, K) on the CPU, of images without augmentation."""
+    rows = np.arange(len(data)) if rows is None else rows
+    return torch.cat(list(probability_batches(net, data, rows)))
 
-    Images are not augmented.
-    """
+
+def probability_batches(net: nn.Module, data: Dataset, rows: Rows) -> Iterator[Tensor]:
+    """Yield the same (b, K) of these rows, in order, a batch at a time; at least one batch."""
     if len(rows) == 0:
         yield torch.zeros(0, data.num_classes)
     yield from _answers(net, lambda images: net(images).softmax(dim=1), data, rows)
