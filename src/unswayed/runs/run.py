@@ -222,7 +222,7 @@ class Run:
         """
         path = self.path / "samples.npz"
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 true, paths = (file[k] if k in file.files else None for k in ("true", "paths"))
                 return Samples(file["ids"], file["given"], true, file["holdout"], paths)
         except (BadZipFile, zlib.error, EOFError, KeyError, TypeError, ValueError) as error:
