@@ -9,9 +9,9 @@ training: equal means the same bytes. Parts, which --only chooses from:
 - `kills`: SIGKILL at random moments and at random system calls, also with a file half written, of
   every method of `unswayed list methods`; one kill in ten hits one of two processes
 - `torchrun`: one of two processes of a real torchrun is killed, stopped, or cannot write
-- `faults`: all of `full`, `power`, `damage`, `clock`, `writers`
-- `full`: every single call that changes a file fails: the disk is full, read-only or broken; and a
-  real small disk (needs root)
+- `faults`: all of the following
+- `full`: every single call that changes a file fails: the disk is full, read-only or broken
+- `disks`: real file systems that are too small or read-only; only root can mount them
 - `power`: the power fails after every call, in all the ways that POSIX allows
 - `damage`: a checkpoint is cut at every length and overwritten in every range
 - `clock`: clocks jump back and forth
@@ -47,6 +47,7 @@ Part = Callable[[Path, random.Random, argparse.Namespace], dict[str, Any]]
 
 FAULTS: dict[str, Part] = {
     "full": faults.full,
+    "disks": faults.disks,
     "power": faults.power,
     "damage": faults.damage,
     "clock": faults.clock,

@@ -81,10 +81,6 @@ def full(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
         found, lost = _later(folder / name, name, work, run, args.every)
         counts[f"failing calls of {name}"] += found
         wrong += lost
-    if os.geteuid() == 0:
-        tried, lost = _small_disks(folder / "small", whole)
-        counts["trainings on a real disk that was full or read-only"] += tried
-        wrong += lost
     return {**counts, "wrong": wrong}
 
 
@@ -204,30 +200,34 @@ def _forked(work: Callable[[], int]) -> int:
     return os.waitpid(fork(work), 0)[1]
 
 
-def _small_disks(folder: Path, whole: dict[str, str]) -> tuple[int, list[str]]:
-    """Train on real file systems that are too small, then let them grow."""
-    folder.mkdir()
+def disks(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
+    """Train on real file systems that are too small, then read-only, then large enough."""
+    run, whole = whole_run(folder)
+    size = sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) // 1024
+    counts: Counter[str] = Counter()
     wrong: list[str] = []
-    sizes = (16, 64, 96, 128, 160, 192, 256, 320)
-    for kilobytes in sizes:
-        home = folder / str(kilobytes)
+    for tenths in range(1, 10):
+        home, said = folder / f"disk-{tenths}", folder / f"disk-{tenths}.said"
         home.mkdir()
-        _mount(home, f"size={kilobytes}k")
+        _mount(home, f"size={max(4, size * tenths // 10)}k")
+        what = f"a disk with room for {tenths} tenths of a run"
+        train = ("train", *WORDS, "--run", str(home / "run"))
         try:
-            run, said = home / "run", folder / f"{kilobytes}.said"
-            found = unswayed(said, "train", *WORDS, "--run", str(run))
-            what = f"a disk of {kilobytes} kB"
-            if found.code == 0 or not found.clear:
-                wrong.append(f"{what}: it ended with {found.code}: {found.said[-600:]}")
+            found = [unswayed(said, *train)]
             _mount(home, "remount,ro,size=64m")
-            found = unswayed(said, "train", *WORDS, "--run", str(run))
-            if found.code == 0 or not found.clear:
-                wrong.append(f"{what}, read-only: {found.code}: {found.said[-600:]}")
+            found.append(unswayed(said, *train))
             _mount(home, "remount,rw,size=64m")
-            wrong += [f"{what}: {each}" for each in resumed(run, whole)]
+            counts["trainings on a disk that was full"] += 1
+            counts["trainings on a disk that was read-only"] += 1
+            wrong += [
+                f"{what}: it ended with {each.code}: {each.said[-600:]}"
+                for each in found
+                if each.code == 0 or not each.clear
+            ]
+            wrong += [f"{what}: {each}" for each in resumed(home / "run", whole)]
         finally:
             subprocess.run(["umount", str(home)], check=True)
-    return 2 * len(sizes), wrong
+    return {**counts, "wrong": wrong}
 
 
 def _mount(place: Path, options: str) -> None:

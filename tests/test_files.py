@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from unswayed import files
-from unswayed.errors import DamagedFileError
+from unswayed.errors import DamagedFileError, UnwritableFileError
 
 
 def test_tensors_and_note_come_back(tmp_path):
@@ -32,6 +32,31 @@ def test_a_flipped_bit_is_noticed(tmp_path, where):
         files.read_tensors(path)
 
 
+def test_any_byte_of_a_header_may_change(tmp_path):
+    path = tmp_path / "x.safetensors"
+    files.write_tensors(path, {"a": torch.zeros(2)}, {"epoch": 3, "word": "ä"})
+    content = path.read_bytes()
+    header = 8 + int.from_bytes(content[:8], "little")
+    noticed = 0
+    for where in range(header):
+        for fresh in b'"\\{0\xff':
+            path.write_bytes(content[:where] + bytes([fresh]) + content[where + 1 :])
+            try:
+                assert files.read_tensors(path)[1] == {"epoch": 3, "word": "ä"}
+            except DamagedFileError:
+                noticed += 1
+    assert noticed > 4 * header
+
+
+def test_tensors_of_every_kind_are_read_by_others(tmp_path):
+    path = tmp_path / "x.safetensors"
+    tensors = {str(kind): torch.ones(3, dtype=kind) for kind in files.KINDS}
+    files.write_tensors(path, {**tensors, "ü": torch.zeros(0, 2)}, {})
+    found = load_file(path)
+    assert all(torch.equal(found[name], tensors[name]) for name in tensors)
+    assert found["ü"].shape == (0, 2)
+
+
 @pytest.mark.parametrize("length", [0, 7, 100, -4])
 def test_a_truncated_file_is_noticed(tmp_path, length):
     path = tmp_path / "x.safetensors"
@@ -49,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(UnwritableFileError, match=r"x\.json cannot be written: No space"):
         files.write_json(path, {"new": 2})
     assert path.read_text() == '{\n  "old": 1\n}\n'
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
@@ -62,6 +87,11 @@ def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path):
         file.write('{"epoch": 1, "te')
     assert files.read_json_lines(path) == [{"epoch": 0}]
     assert files.read_json_lines(tmp_path / "none.jsonl") == []
+    path.write_bytes(b'{"epoch": 0}\n{"ep\xff')
+    assert files.read_json_lines(path) == [{"epoch": 0}]
+    path.write_bytes(b'{"ep\xff\n{"epoch": 0}\n')
+    with pytest.raises(DamagedFileError, match="line 1"):
+        files.read_json_lines(path)
 
 
 def test_rows_can_be_written_a_few_at_a_time(tmp_path):

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from survival_children import words_for
 
 from unswayed import Recipe, methods
 from unswayed.build import assemble
 
-TINY = (
-    "data.size=8",
-    "model.width=4",
-    "train.epochs=4",
-    "train.batch_size=300",
-    "train.threads=1",
-    "train.evaluate_every=4",
-    "train.drop_last=false",
-)
-EARLY = {
-    "dividemix": ["learner.warmup=0.5", "learner.history=2"],
-    "coteaching": ["learner.gradual=1"],
-    "jocor": ["learner.gradual=1"],
-    "limit": ["learner.sample=true"],
-    "limit-laplace": ["learner.sample=true"],
-    "truncated-gce": ["loss.start=0.5", "loss.every=1"],
-    "ctrr-lc": ["learner.correction.start=0.5"],
-    "sln-mo-lc": ["learner.correction.start=0.5", "loss.until=0.5"],
-}
-"""So that everything a method does happens within four epochs."""
 
-
-def recipe(name, *words):
-    method = methods.get(name)
-    small = []
-    if "framework.name" in method.options:
-        small = ["framework.projector_widths=[16, 16]"]
-    if name == "supcon":
-        small = ["learner.projector_widths=[16, 16]"]
-    return Recipe.load("digits", f"method={name}", *small, *TINY, *EARLY.get(name, ()), *words)
+def recipe(name):
+    return Recipe.load(*words_for(name), "train.evaluate_every=4")
 
 
 @pytest.mark.parametrize("name", methods.names())

@@ -160,8 +160,11 @@ def test_without_any_good_checkpoint_training_starts_anew(finished, tiny, tmp_pa
     path = tmp_path / "run"
     for state in interrupted(tiny, path):
         state.write_bytes(b"")
-    with pytest.warns(UserWarning, match="damaged"):
+    record = path / "records" / "epoch-0000.safetensors"
+    good = record.read_bytes()
+    with pytest.warns(UserWarning, match="damaged and was set aside; going on from the start"):
         unswayed.resume(path)
+    assert record.with_suffix(".older").read_bytes() == good
     assert equal(tensors(path / "model.safetensors"), tensors(finished.path / "model.safetensors"))
 
 
@@ -289,6 +292,16 @@ def test_damage_in_a_finished_run_is_named(finished, tmp_path):
     (path / "recipe.toml").write_text("[")
     with pytest.raises(DamagedFileError, match=r"recipe\.toml"):
         _ = Run(path).recipe
+
+
+@pytest.mark.parametrize("length", [0, 10, 200, -300, -1])
+def test_samples_that_were_cut_short_are_named(finished, tmp_path, length):
+    path = tmp_path / "run"
+    shutil.copytree(finished.path, path)
+    samples = path / "samples.npz"
+    samples.write_bytes(samples.read_bytes()[:length])
+    with pytest.raises(DamagedFileError, match=r"samples\.npz is damaged"):
+        Run(path).samples()
 
 
 def test_files_can_be_read_by_those_the_umask_allows(finished):

@@ -393,7 +393,10 @@ class Run:
         folder = self.path / "checkpoints"
         name = f"state-{plain['epoch']:04d}-{plain['step']:06d}.safetensors"
         files.write_tensors(folder / name, tensors, plain)
-        # The last state but one is kept in case this one is damaged; so are the weights that
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        # The last state but one is kept in case the last is damaged; so are the weights that
         # were selected when it was written.
         for old in [*self._kept("state")[:-2], *self._kept("selected")[:-2]]:
             old.unlink()
@@ -445,6 +448,7 @@ class Run:
                     path.unlink()
         for leftover in self.path.rglob(".*.tmp"):
             leftover.unlink()
+        self._remove_old()  # a kill may have come before it
 
 
 def _columns(name: str, texts: Sequence[str]) -> dict[str, NDArray[Any]]:
