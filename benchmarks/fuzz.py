@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import re
 import resource
@@ -59,8 +60,11 @@ def main() -> int:
     if args.save:
         from common import hardware, save
 
-        found = {"minutes_each": args.minutes_each, "hardware": hardware(), "targets": rows}
-        save(found, Path(args.save), "fuzz.json")
+        file = Path(args.save) / "fuzz.json"
+        known = json.loads(file.read_text(encoding="utf-8"))["targets"] if file.is_file() else []
+        latest = {row["target"]: row for row in (*known, *rows)}  # of others, what was found before
+        found = [latest[name] for name in targets if name in latest]
+        save({"hardware": hardware(), "targets": found}, Path(args.save), file.name)
     return 1 if any(row["findings"] for row in rows) else 0
 
 

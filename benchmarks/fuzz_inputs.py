@@ -177,7 +177,7 @@ def odd_npz(arrays: Mapping[str, Any], choices: Choices) -> bytes:
     method = choices.pick((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in members.items():
-            shown = name.encode("utf-8", "replace").decode() or "empty"
+            shown = name.encode("utf-8", "replace").decode().replace("\0", "0") or "empty"
             archive.writestr(f"{shown}.npy" if choices.number(9) < 8 else shown, content)
     return choices.flip(file.getvalue()) if choices.number(3) == 2 else file.getvalue()
 

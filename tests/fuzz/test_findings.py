@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import pickle
 import random
+import shutil
 import struct
 import tarfile
 import time
@@ -21,7 +23,7 @@ import numpy as np
 import pytest
 import torch
 from fuzz_inputs import npy, png
-from fuzz_targets import SMALL, TARGETS, Outcome, Target, outcome, prepare
+from fuzz_targets import SMALL, TARGETS, Outcome, Target, _template, outcome, prepare
 from PIL import Image
 
 import unswayed
@@ -207,12 +209,13 @@ def test_a_link_to_itself_is_named(tmp_path):
         read_table(tmp_path / "t.csv", tmp_path)
 
 
+def test_a_record_with_a_name_that_is_not_ours_is_left_alone(tmp_path):
+    shutil.copytree(_template(), tmp_path / "run")
+    (tmp_path / "run" / "records" / "epoch-last.safetensors").write_bytes(b"x")
+    assert len(unswayed.Run(tmp_path / "run").records().loss) == 1
+
+
 def test_a_config_that_asks_for_a_huge_network_takes_no_memory(tmp_path):
-    import json
-    import shutil
-
-    from fuzz_targets import _template
-
     shutil.copytree(_template(), tmp_path / "run")
     file = tmp_path / "run" / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))

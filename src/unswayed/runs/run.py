@@ -439,7 +439,7 @@ class Run:
         rows = [json.dumps(row.model_dump(exclude_none=True)) for row in metrics]
         files.write_text(self.path / "metrics.jsonl", "".join(f"{row}\n" for row in rows))
         for pattern in ("records/epoch-*.safetensors", "checkpoints/selected-*.safetensors"):
-            for path in self.path.glob(pattern):
+            for path in _in_order(self.path.glob(pattern)):
                 if int(path.stem.rpartition("-")[2]) < epoch:
                     continue
                 if keep:
@@ -543,8 +543,10 @@ def _open(root: Path, relative: str, side: int | None = None) -> Image.Image:
 
 
 def _in_order(paths: Iterable[Path]) -> list[Path]:
-    """Sort `state-12-000003.safetensors` and the like by their numbers."""
-    return sorted(paths, key=lambda path: [int(part) for part in path.stem.split("-")[1:]])
+    """Sort `state-12-000003.safetensors` and the like by their numbers; others are not ours."""
+    parts = {path: path.stem.split("-")[1:] for path in paths}
+    ours = [path for path, numbers in parts.items() if all(map(str.isdecimal, numbers))]
+    return sorted(ours, key=lambda path: [int(number) for number in parts[path]])
 
 
 def remove_leftovers(path: Path) -> None:
