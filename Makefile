@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
-        speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
+        speed survival cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps claims clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 	$(BIN)/python benchmarks/step.py --limits --only fast --save results
 	$(BIN)/python benchmarks/step.py --options --only "width 32" --save results
 	$(BIN)/python benchmarks/step.py --train 1000 --save results
+
+survival: $(VENV)/dev ## kill 210 trainings, fill disks, cut power, damage files; Linux, as root, half an hour of two cores
+	$(BIN)/python benchmarks/survival.py --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
 	$(BIN)/unswayed bench reproduction/grids/cifar-final.toml
