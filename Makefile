@@ -4,7 +4,7 @@ BIN = $(VENV)/bin
 .DEFAULT_GOAL := help
 .PHONY: help demo test contracts slow real-data check docs demo-results table-digits table-cifar-subset \
         speed cifar audit review-study review-load screenshots protocol figures paper-smoke paper-steps \
-        claims processes clean devices large fuzz
+        claims processes clean devices large fuzz survival
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ speed: $(VENV)/bench ## measure views, steps and the growth of costs on this mac
 
 large: $(VENV)/installed ## measure start, memory, checkpoints and predictions with a million images; resumable, 7 GB of disk, half an hour of one core
 	$(BIN)/python benchmarks/large.py --save results
+
+survival: $(VENV)/dev ## kill 210 trainings, fill disks, cut power, damage files; Linux, as root, half an hour of two cores
+	$(BIN)/python benchmarks/survival.py --save results
 
 cifar: $(VENV)/bench ## train noisy CIFAR-10 from $UNSWAYED_DATA within 0.2 PFLOP a run; resumable, hours
 	$(BIN)/unswayed bench reproduction/grids/cifar-final.toml

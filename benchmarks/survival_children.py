@@ -152,7 +152,10 @@ def outcome(path: Path) -> dict[str, str]:
 
 
 def differences(whole: dict[str, str], path: Path, ignoring: str = " ") -> list[str]:
-    """Return the names of files that differ from those of an undisturbed training."""
+    """Return which files are not those of an undisturbed training, and why."""
     found = outcome(path)
-    names = sorted(whole.keys() | found.keys())
-    return [n for n in names if whole.get(n) != found.get(n) and ignoring not in n]
+    names = [n for n in sorted(whole.keys() | found.keys()) if ignoring not in n]
+    gone = [f"{n} is missing" for n in names if n not in found]
+    more = [f"{n} is left over" for n in names if n not in whole]
+    both = whole.keys() & found.keys()
+    return gone + more + [f"{n} differs" for n in names if n in both and whole[n] != found[n]]

@@ -59,7 +59,7 @@ def resumed(run: Path, whole: dict[str, str], said: Path | None = None) -> list[
         return [f"resume said: {last.said[-600:]}"]
     ignored = ("state-", ".damaged", ".older")
     differing = differences(whole, run, "state-")
-    return [f"{name} differs" for name in differing if not any(x in name for x in ignored)]
+    return [name for name in differing if not any(x in name for x in ignored)]
 
 
 # --- a disk that is full, read-only or broken ---
@@ -349,7 +349,7 @@ def damage(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
         counts[name] += tried
         wrong += lost
     for damaged in (1, 2):
-        for number in range(6):
+        for number in range(max(1, 6 // args.every)):
             lost = _resumed_from_damage(folder / f"{damaged}-{number}", run, whole, damaged, rng)
             counts[f"resumed with {damaged} damaged checkpoint{'s' * (damaged > 1)}"] += 1
             wrong += lost
@@ -470,7 +470,7 @@ def clock(folder: Path, rng: random.Random, args: argparse.Namespace) -> Found:
         if found.code or not found.clear:
             wrong.append(f"{name}: {found.said[-600:]}")
             continue
-        wrong += [f"{name}: {n} differs" for n in differences(whole, home / "run", "state-")]
+        wrong += [f"{name}: {n}" for n in differences(whole, home / "run", "state-")]
         rows = files.read_json_lines(home / "run" / "metrics.jsonl")
         seconds = [0.0, *(row["seconds"] for row in rows)]
         if seconds != sorted(seconds):

@@ -133,7 +133,7 @@ def chain(
     last = unswayed(said, *going_on(run, method))
     wrong = [] if last.code == 0 and last.clear else [f"resume said: {last.said[-500:]}"]
     if not wrong:
-        wrong = [f"{name} differs" for name in differences(whole.digests, run, "state-")]
+        wrong = differences(whole.digests, run, "state-")
         wrong += [f"{each.name} is left over" for each in home.iterdir() if each.name != "run"]
         assert Run(run).finished
     return +done, wrong

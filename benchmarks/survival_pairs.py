@@ -125,8 +125,7 @@ class Pair:
         if any(each.code or not each.clear for each in both):
             wrong.append(f"resume said: {both[0].said[-500:]} {both[1].said[-500:]}")
         else:
-            found = differences(self.digests, run, "state-")
-            wrong += [f"{name} differs" for name in found]
+            wrong += differences(self.digests, run, "state-")
         return Counter({"one of two processes": done}), wrong
 
     def _killed(self, home: Path, run: Path) -> list[Ended]:

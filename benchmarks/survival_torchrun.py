@@ -94,7 +94,7 @@ def _one(
     if any(each.code or not each.clear for each in both):
         wrong.append(f"resume said: {both[0].said[-500:]} {both[1].said[-500:]}")
     else:
-        wrong += [f"{name} differs" for name in differences(pair.digests, run, "state-")]
+        wrong += differences(pair.digests, run, "state-")
     return wrong
 
 

@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 
-from unswayed import Run
+from unswayed import Run, UsageError, processes
 from unswayed.files import read_tensors
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -100,6 +100,15 @@ def test_mistakes_are_told_once(tmp_path):
     assert len(told) == 1
     assert "a batch of 2 images is too small for 3 processes" in told[0]
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("minutes", ["soon", "0", "-1", "nan", "1e9"])
+def test_patience_is_a_number_of_minutes(monkeypatch, minutes):
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "test")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setenv(processes.PATIENCE, minutes)
+    with pytest.raises(UsageError, match=f"UNSWAYED_PATIENCE is '{minutes}'"):
+        processes.start()
 
 
 @pytest.mark.slow
