@@ -329,7 +329,7 @@ def _with_note(path: Path, note: str) -> bytes:
     from safetensors.torch import load_file, save
 
     tensors = load_file(path)
-    known = {"digest": files._digest(tensors, note), "note": note}
+    known = {"digest": files._digest_of(tensors, note), "note": note}
     return save(tensors, {files.ENTRY: json.dumps(known)})
 
 
@@ -337,7 +337,7 @@ def _tensor_seeds() -> list[bytes]:
     from safetensors.torch import save
 
     plain = {"a": torch.arange(3), "b": torch.zeros(2, 2)}
-    entry = {"digest": files._digest(plain, "{}"), "note": "{}"}
+    entry = {"digest": files._digest_of(plain, "{}"), "note": "{}"}
     return [b"\1" + save(plain, {files.ENTRY: json.dumps(entry)}), b"\0" * 8, b"\2[" * 9]
 
 

@@ -50,7 +50,7 @@ def test_any_byte_of_a_header_may_change(tmp_path):
 
 def test_tensors_of_every_kind_are_read_by_others(tmp_path):
     path = tmp_path / "x.safetensors"
-    tensors = {str(kind): torch.ones(3, dtype=kind) for kind in files.KINDS}
+    tensors = {str(kind): torch.ones(3, dtype=kind) for kind in files.DTYPES}
     files.write_tensors(path, {**tensors, "ü": torch.zeros(0, 2)}, {})
     found = load_file(path)
     assert all(torch.equal(found[name], tensors[name]) for name in tensors)

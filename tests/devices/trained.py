@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pretend
@@ -20,8 +21,9 @@ from torch import Tensor
 
 from unswayed import Dataset, Recipe, build, processes
 from unswayed.data import Splits
+from unswayed.files import read_tensors
 from unswayed.losses import Loss, register
-from unswayed.runs.predictions import predict_all
+from unswayed.runs.predictions import FILE, write_predictions
 from unswayed.training import trainer as training
 from unswayed.training.trainer import Trainer
 from unswayed.types import Step
@@ -137,8 +139,11 @@ def trained(overrides: list[str], device: torch.device) -> dict[str, list]:
     found["places"] = Counter()
     for (when, place), number in pretend.waits.items():
         found["places"][place] += number * (when == "step")
-    kept = predict_all(trainer)  # the first process keeps them
-    found["predictions"] = kept.logits.tolist() if kept else []
+    with TemporaryDirectory() as folder:
+        write_predictions(trainer, Path(folder))
+        if processes.is_first():  # which writes them
+            kept = read_tensors(Path(folder) / FILE)[0]
+            found["predictions"] = kept["logits"].tolist()
     again = new()
     again.load_state(*state)
     found["again"] = [event.loss for event in again.events() if isinstance(event, Step)]

@@ -31,8 +31,8 @@ from unswayed import UsageError
 from unswayed.data import cifar, cifarn
 from unswayed.data.decode import decode, opened
 from unswayed.data.inspect import inspect
+from unswayed.data.manifest import manifest
 from unswayed.data.npz import npz
-from unswayed.data.tables import read_table
 from unswayed.data.unpickle import unpickle
 from unswayed.errors import LONGEST, DamagedFileError, one_line
 
@@ -204,9 +204,10 @@ def test_a_link_to_itself_is_named(tmp_path):
     (tmp_path / "x.png").symlink_to("x.png")
     with pytest.raises(UsageError, match=r"x\.png points to itself"):
         inspect(tmp_path)
-    (tmp_path / "t.csv").write_text("path,label\nx.png,a\n", encoding="utf-8")
-    with pytest.raises(UsageError, match="is no path"):
-        read_table(tmp_path / "t.csv", tmp_path)
+    (tmp_path / "y.png").symlink_to("y.png")
+    (tmp_path / "t.csv").write_text("path,label\nx.png,a\ny.png,b\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="images cannot be read"):
+        manifest(str(tmp_path / "t.csv"))
 
 
 def test_a_record_with_a_name_that_is_not_ours_is_left_alone(tmp_path):
