@@ -27,11 +27,15 @@ def check_kills(found: dict[str, int], kills: int) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="system calls are watched as on Linux")
-def test_neither_kills_nor_full_disks_nor_damage_lose_anything() -> None:
-    few = ("--kills", "10", "--methods", "ctrr-byol", "coteaching", "--every", "100")
-    found = survived("--only", "kills", "full", "damage", *few)
+def test_kills_lose_nothing() -> None:
+    found = survived("--only", "kills", "--kills", "10", "--methods", "coteaching")
     check_kills(found, 10)
     assert found["kills kills one of two processes"] == 1
+
+
+@pytest.mark.slow
+def test_neither_full_disks_nor_damage_lose_anything() -> None:
+    found = survived("--only", "full", "damage", "--every", "100")
     failing = found["full failing calls of a training"]
     assert found["full of them stopped it with one line"] == failing == 4
     assert found["damage resumed with 2 damaged checkpoints"] == 1
