@@ -12,7 +12,7 @@ import time
 import pytest
 import torch
 
-from unswayed import Run, UsageError, processes
+from unswayed import Run, UsageError, processes, train
 from unswayed.files import read_tensors
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
@@ -76,9 +76,7 @@ def apart(one, other):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("alone") / "run"
-    unswayed(1, *TRAIN, "--run-folder", str(folder))
-    return folder
+    return train(*TRAIN[1:], run=tmp_path_factory.mktemp("alone") / "run").path
 
 
 def test_two_processes_fill_one_run_folder(tmp_path, alone):
@@ -94,6 +92,7 @@ def test_two_processes_fill_one_run_folder(tmp_path, alone):
     assert apart(folder, alone) < 1e-2  # 30 steps in single precision
 
 
+@pytest.mark.slow
 def test_mistakes_are_told_once(tmp_path):
     done = unswayed(3, *TRAIN, "train.batch_size=2", "--run-folder", str(tmp_path / "a"), code=2)
     told = [line for line in done.stderr.splitlines() if line.startswith("unswayed:")]
