@@ -320,13 +320,8 @@ class _Whole(torch.autograd.Function):
         return _own(grad, ctx.rows), None  # type: ignore[attr-defined]
 
 
-class _Keys(torch.autograd.Function):
+class _Keys(_Whole):
     """All rows forward; back, what all processes have to say of this process's rows."""
-
-    @staticmethod
-    def forward(ctx: FunctionCtx, x: Tensor, rows: int) -> Tensor:
-        ctx.rows = rows  # type: ignore[attr-defined]
-        return _all(x, rows)
 
     @staticmethod
     def backward(ctx: FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
