@@ -211,22 +211,22 @@ def from_first(value: Any) -> Any:
     """Return the value of the first process; a value that JSON can hold."""
     if count() == 1:
         return value
-    text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+    text = _as_bytes(value)
     size = torch.tensor(len(text))
     dist.broadcast(size, 0)
     text = text if is_first() else torch.empty(int(size), dtype=torch.uint8)
     dist.broadcast(text, 0)
-    return json.loads(text.numpy().tobytes())
+    return _from_bytes(text)
 
 
 def of_all(value: Any) -> list[Any]:
     """Return the values of all processes; values that JSON can hold."""
     if count() == 1:
         return [value]
-    text = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+    text = _as_bytes(value)
     lengths = gathered(torch.tensor([len(text)]), [1] * count()).tolist()
     joined = torch.split(gathered(text, lengths), lengths)
-    return [json.loads(each.numpy().tobytes()) for each in joined]
+    return [_from_bytes(each) for each in joined]
 
 
 def first_does(work: Callable[[], T]) -> T | None:
@@ -292,6 +292,14 @@ def gathered(x: Tensor, parts: Sequence[int]) -> Tensor:
     found = [torch.empty_like(padded) for _ in parts]
     dist.all_gather(found, padded.contiguous())
     return torch.cat([each[:size] for each, size in zip(found, parts, strict=True)])
+
+
+def _as_bytes(value: Any) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+
+
+def _from_bytes(text: Tensor) -> Any:
+    return json.loads(text.numpy().tobytes())
 
 
 def _own(x: Tensor, rows: int) -> Tensor:
